@@ -1,0 +1,174 @@
+"""Usage records (the facts) and the rollups that are rebuilt from them."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import BrinIndex
+from django.db import models
+
+GPU_DIGITS = {"max_digits": 20, "decimal_places": 12}
+
+
+class UsageRecord(models.Model):
+    """One grant of resources (accounting.domain.records.UsageRecord). Partitioned by month of `submitted_at`; never edited by hand.
+
+    `last_seen_at` is the end of what is known: the end of an ended record, else its last sighting. `gpu_model_ids` and
+    `gpu_counts` run in parallel and add up to `gpus`. The cluster has no foreign-key constraint (every row of a bulk load would pay for it):
+    the only writer, `accounting.ingest`, holds the cluster's row.
+    """
+
+    pk = models.CompositePrimaryKey("cluster", "external_id", "submitted_at")
+    cluster = models.ForeignKey("estate.Cluster", models.PROTECT, db_constraint=False, db_index=False, related_name="+")
+    external_id = models.CharField(max_length=255)
+    submitted_at = models.DateTimeField()
+    display_id = models.CharField(max_length=512)
+    workload_id = models.CharField(max_length=255)
+    workload_kind = models.CharField(max_length=32)
+    name = models.TextField()
+    user_name = models.CharField(max_length=255)
+    account = models.CharField(max_length=255)
+    namespace = models.CharField(max_length=255)
+    partition = models.CharField(max_length=512)
+    qos = models.CharField(max_length=255)
+    state = models.CharField(max_length=32)
+    eligible_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    last_seen_at = models.DateTimeField()
+    gpus = models.DecimalField(**GPU_DIGITS, null=True)
+    gpu_size = models.CharField(max_length=8)
+    gpu_model_ids = ArrayField(models.IntegerField(null=True))
+    gpu_counts = ArrayField(models.DecimalField(**GPU_DIGITS))
+    requested_gpus = models.DecimalField(**GPU_DIGITS, null=True)
+    requested_gpu_model_id = models.IntegerField(null=True)
+    cpus = models.DecimalField(max_digits=14, decimal_places=3, null=True)
+    memory_mib = models.BigIntegerField(null=True)
+    node_count = models.IntegerField(null=True)
+    nodes = ArrayField(models.TextField())
+    time_limit_seconds = models.BigIntegerField(null=True)
+    suspended_seconds = models.BigIntegerField()
+    priority = models.BigIntegerField(null=True)
+    reason = models.CharField(max_length=255)
+    reservation = models.CharField(max_length=255)
+    exit_code = models.CharField(max_length=16)
+    cancelled_by = models.CharField(max_length=255)
+    comment = models.TextField()
+    observed_at = models.DateTimeField(null=True)
+    row_hash = models.BigIntegerField()
+
+    class Meta:
+        indexes = (BrinIndex(fields=("submitted_at", "started_at", "last_seen_at"), name="usage_record_by_time", pages_per_range=16),)
+        constraints = (
+            models.CheckConstraint(name="usage_record_ends_after_it_starts", condition=models.Q(ended_at__isnull=True) | models.Q(started_at__isnull=True) | models.Q(ended_at__gte=models.F("started_at"))),
+            models.CheckConstraint(name="usage_record_holds_nothing_before_it_starts", condition=models.Q(started_at__isnull=False) | models.Q(gpus__isnull=True) | models.Q(gpus=0)),
+            models.CheckConstraint(name="usage_record_gpus_not_negative", condition=models.Q(gpus__isnull=True) | models.Q(gpus__gte=0)),
+        )
+
+    def __str__(self) -> str:
+        return self.display_id
+
+
+class ClusterCoverage(models.Model):
+    """From when to when the usage of a cluster is known: its first submission and its last sighting."""
+
+    cluster = models.OneToOneField("estate.Cluster", models.CASCADE, primary_key=True, related_name="coverage")
+    first_at = models.DateTimeField()
+    through_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.cluster} to {self.through_at:%Y-%m-%d %H:%M} UTC"
+
+
+class DirtyDay(models.Model):
+    """A reporting day of a cluster whose facts changed since its rollups were built."""
+
+    pk = models.CompositePrimaryKey("cluster", "day")
+    cluster = models.ForeignKey("estate.Cluster", models.CASCADE, related_name="+")
+    day = models.DateField()
+
+    def __str__(self) -> str:
+        return f"{self.cluster} {self.day}"
+
+
+class RollupZone(models.Model):
+    """The zone in which the stored rollups were cut (one row); another reporting zone means that all must be rebuilt."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    zone = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = (models.CheckConstraint(name="rollup_zone_single_row", condition=models.Q(id=1)),)
+
+    def __str__(self) -> str:
+        return self.zone
+
+
+class UsageDay(models.Model):
+    """What was used on one reporting day, by who, where and on what.
+
+    `record_count` counts records submitted, `started_count` those started on that day (so that days add up); the seconds are what
+    overlaps the day. A record on several GPU models is counted with its first one.
+    """
+
+    cluster = models.ForeignKey("estate.Cluster", models.PROTECT, db_constraint=False, db_index=False, related_name="+")
+    day = models.DateField()
+    partition = models.CharField(max_length=512)
+    account = models.CharField(max_length=255)
+    namespace = models.CharField(max_length=255)
+    user_name = models.CharField(max_length=255)
+    qos = models.CharField(max_length=255)
+    gpu_model_id = models.IntegerField(null=True)
+    gpu_size = models.CharField(max_length=8)
+    record_count = models.IntegerField()
+    started_count = models.IntegerField()
+    gpu_seconds = models.DecimalField(max_digits=30, decimal_places=12)
+    cpu_seconds = models.DecimalField(max_digits=24, decimal_places=3)
+    wall_seconds = models.BigIntegerField()
+
+    class Meta:
+        indexes = (models.Index(fields=("cluster", "day"), name="usage_day_rebuild"), models.Index(fields=("day",), name="usage_day_reports"))
+
+    def __str__(self) -> str:
+        return f"{self.day} {self.partition} {self.user_name}"
+
+
+class UsageHour(models.Model):
+    """GPU-seconds by partition and GPU model in one hour of a reporting day (narrow on purpose: no user)."""
+
+    cluster = models.ForeignKey("estate.Cluster", models.PROTECT, db_constraint=False, db_index=False, related_name="+")
+    day = models.DateField()
+    hour_at = models.DateTimeField()
+    partition = models.CharField(max_length=512)
+    gpu_model_id = models.IntegerField(null=True)
+    gpu_seconds = models.DecimalField(max_digits=30, decimal_places=12)
+
+    class Meta:
+        indexes = (models.Index(fields=("cluster", "day"), name="usage_hour_rebuild"), models.Index(fields=("hour_at",), name="usage_hour_reports"))
+
+    def __str__(self) -> str:
+        return f"{self.hour_at} {self.partition}"
+
+
+class NodeHour(models.Model):
+    """GPUs of one model in one node held in one hour; no row means none were.
+
+    `allocated` never exceeds what the node has (the rest is `sharing`). Where a node was held although down, planned down or reserved,
+    that part is in `…_allocated`, to be taken off those figures: a GPU-second is in one part of the capacity identity only.
+    """
+
+    cluster = models.ForeignKey("estate.Cluster", models.PROTECT, db_constraint=False, db_index=False, related_name="+")
+    node = models.ForeignKey("estate.Node", models.PROTECT, db_constraint=False, db_index=False, related_name="+")
+    gpu_model_id = models.IntegerField(null=True)
+    day = models.DateField()
+    hour_at = models.DateTimeField()
+    allocated_gpu_seconds = models.DecimalField(max_digits=30, decimal_places=12)
+    sharing_gpu_seconds = models.DecimalField(max_digits=30, decimal_places=12)
+    down_allocated_gpu_seconds = models.DecimalField(max_digits=30, decimal_places=12)
+    planned_allocated_gpu_seconds = models.DecimalField(max_digits=30, decimal_places=12)
+    reserved_allocated_gpu_seconds = models.DecimalField(max_digits=30, decimal_places=12)
+
+    class Meta:
+        indexes = (models.Index(fields=("cluster", "day"), name="node_hour_rebuild"), models.Index(fields=("day",), name="node_hour_reports"))
+
+    def __str__(self) -> str:
+        return f"{self.hour_at} {self.node_id}"

@@ -1,0 +1,49 @@
+"""Monthly partitions of the usage records (by `submitted_at`, in UTC months: a storage matter, not a reporting one)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from typing import Any
+
+from django.db import connection
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations import CreateModel
+from django.db.migrations.state import ProjectState
+
+from estate.domain.periods import first_of_next_month
+
+TABLE = "accounting_usagerecord"
+LOCK_KEY = 7_110_001
+
+
+class CreatePartitionedModel(CreateModel):
+    """`CreateModel` for a table that is partitioned by range of `submitted_at`."""
+
+    def database_forwards(self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState) -> None:
+        editor: Any = schema_editor
+        model = to_state.apps.get_model(app_label, self.name)
+        sql, params = editor.table_sql(model)
+        editor.execute(f"{sql} PARTITION BY RANGE (submitted_at)", params or None)
+        editor.deferred_sql.extend(editor._model_indexes_sql(model))
+
+
+def months(first: datetime, last: datetime) -> Iterator[tuple[date, date]]:
+    """The UTC months `[first day, first day of the next)` that hold the instants from `first` to `last`, both included."""
+    month = first.astimezone(UTC).date().replace(day=1)
+    while month <= last.astimezone(UTC).date():
+        following = first_of_next_month(month)
+        yield month, following
+        month = following
+
+
+def ensure_months(first: datetime, last: datetime) -> None:
+    """Create the partitions that records submitted from `first` to `last` need; safe beside other writers."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK_KEY])
+        cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", [TABLE])
+        known = {name for (name,) in cursor.fetchall()}
+        for month, following in months(first, last):
+            name = f"{TABLE}_{month:%Y%m}"
+            if name not in known:
+                cursor.execute(f"CREATE TABLE {name} PARTITION OF {TABLE} FOR VALUES FROM ('{month} 00:00+00') TO ('{following} 00:00+00')")
