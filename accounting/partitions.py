@@ -20,7 +20,9 @@ LOCK_KEY = 7_110_001
 class CreatePartitionedModel(CreateModel):
     """`CreateModel` for a table that is partitioned by range of `submitted_at`."""
 
-    def database_forwards(self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState) -> None:
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
         editor: Any = schema_editor
         model = to_state.apps.get_model(app_label, self.name)
         sql, params = editor.table_sql(model)
@@ -46,4 +48,6 @@ def ensure_months(first: datetime, last: datetime) -> None:
         for month, following in months(first, last):
             name = f"{TABLE}_{month:%Y%m}"
             if name not in known:
-                cursor.execute(f"CREATE TABLE {name} PARTITION OF {TABLE} FOR VALUES FROM ('{month} 00:00+00') TO ('{following} 00:00+00')")
+                cursor.execute(
+                    f"CREATE TABLE {name} PARTITION OF {TABLE} FOR VALUES FROM ('{month} 00:00+00') TO ('{following} 00:00+00')"
+                )

@@ -30,7 +30,9 @@ class Source(models.Model):
 
     class Meta:
         ordering = ("name",)
-        constraints = (models.CheckConstraint(name="source_interval_at_least_10_s", condition=models.Q(interval_seconds__gte=10)),)
+        constraints = (
+            models.CheckConstraint(name="source_interval_at_least_10_s", condition=models.Q(interval_seconds__gte=10)),
+        )
 
     def __str__(self) -> str:
         return self.name
@@ -80,7 +82,8 @@ class Run(models.Model):
         constraints = (
             models.CheckConstraint(
                 name="run_every_line_is_accounted_for",
-                condition=~models.Q(status="done") | models.Q(line_count=models.F("accepted_count") + models.F("rejected_count") + models.F("ignored_count")),
+                condition=~models.Q(status="done")
+                | models.Q(line_count=models.F("accepted_count") + models.F("rejected_count") + models.F("ignored_count")),
             ),
         )
 

@@ -6,8 +6,6 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
-GPU_DIGITS = {"max_digits": 20, "decimal_places": 12}
-
 
 class UsageRecord(models.Model):
     """One grant of resources (accounting.domain.records.UsageRecord). Partitioned by month of `submitted_at`; never edited by hand.
@@ -35,11 +33,11 @@ class UsageRecord(models.Model):
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     last_seen_at = models.DateTimeField()
-    gpus = models.DecimalField(**GPU_DIGITS, null=True)
+    gpus = models.DecimalField(max_digits=20, decimal_places=12, null=True)
     gpu_size = models.CharField(max_length=8)
     gpu_model_ids = ArrayField(models.IntegerField(null=True))
-    gpu_counts = ArrayField(models.DecimalField(**GPU_DIGITS))
-    requested_gpus = models.DecimalField(**GPU_DIGITS, null=True)
+    gpu_counts = ArrayField(models.DecimalField(max_digits=20, decimal_places=12))
+    requested_gpus = models.DecimalField(max_digits=20, decimal_places=12, null=True)
     requested_gpu_model_id = models.IntegerField(null=True)
     cpus = models.DecimalField(max_digits=14, decimal_places=3, null=True)
     memory_mib = models.BigIntegerField(null=True)
@@ -57,11 +55,23 @@ class UsageRecord(models.Model):
     row_hash = models.BigIntegerField()
 
     class Meta:
-        indexes = (BrinIndex(fields=("submitted_at", "started_at", "last_seen_at"), name="usage_record_by_time", pages_per_range=16),)
+        indexes = (
+            BrinIndex(fields=("submitted_at", "started_at", "last_seen_at"), name="usage_record_by_time", pages_per_range=16),
+        )
         constraints = (
-            models.CheckConstraint(name="usage_record_ends_after_it_starts", condition=models.Q(ended_at__isnull=True) | models.Q(started_at__isnull=True) | models.Q(ended_at__gte=models.F("started_at"))),
-            models.CheckConstraint(name="usage_record_holds_nothing_before_it_starts", condition=models.Q(started_at__isnull=False) | models.Q(gpus__isnull=True) | models.Q(gpus=0)),
-            models.CheckConstraint(name="usage_record_gpus_not_negative", condition=models.Q(gpus__isnull=True) | models.Q(gpus__gte=0)),
+            models.CheckConstraint(
+                name="usage_record_ends_after_it_starts",
+                condition=models.Q(ended_at__isnull=True)
+                | models.Q(started_at__isnull=True)
+                | models.Q(ended_at__gte=models.F("started_at")),
+            ),
+            models.CheckConstraint(
+                name="usage_record_holds_nothing_before_it_starts",
+                condition=models.Q(started_at__isnull=False) | models.Q(gpus__isnull=True) | models.Q(gpus=0),
+            ),
+            models.CheckConstraint(
+                name="usage_record_gpus_not_negative", condition=models.Q(gpus__isnull=True) | models.Q(gpus__gte=0)
+            ),
         )
 
     def __str__(self) -> str:
@@ -126,7 +136,10 @@ class UsageDay(models.Model):
     wall_seconds = models.BigIntegerField()
 
     class Meta:
-        indexes = (models.Index(fields=("cluster", "day"), name="usage_day_rebuild"), models.Index(fields=("day",), name="usage_day_reports"))
+        indexes = (
+            models.Index(fields=("cluster", "day"), name="usage_day_rebuild"),
+            models.Index(fields=("day",), name="usage_day_reports"),
+        )
 
     def __str__(self) -> str:
         return f"{self.day} {self.partition} {self.user_name}"
@@ -143,7 +156,10 @@ class UsageHour(models.Model):
     gpu_seconds = models.DecimalField(max_digits=30, decimal_places=12)
 
     class Meta:
-        indexes = (models.Index(fields=("cluster", "day"), name="usage_hour_rebuild"), models.Index(fields=("hour_at",), name="usage_hour_reports"))
+        indexes = (
+            models.Index(fields=("cluster", "day"), name="usage_hour_rebuild"),
+            models.Index(fields=("hour_at",), name="usage_hour_reports"),
+        )
 
     def __str__(self) -> str:
         return f"{self.hour_at} {self.partition}"
@@ -168,7 +184,10 @@ class NodeHour(models.Model):
     reserved_allocated_gpu_seconds = models.DecimalField(max_digits=30, decimal_places=12)
 
     class Meta:
-        indexes = (models.Index(fields=("cluster", "day"), name="node_hour_rebuild"), models.Index(fields=("day",), name="node_hour_reports"))
+        indexes = (
+            models.Index(fields=("cluster", "day"), name="node_hour_rebuild"),
+            models.Index(fields=("day",), name="node_hour_reports"),
+        )
 
     def __str__(self) -> str:
         return f"{self.hour_at} {self.node_id}"

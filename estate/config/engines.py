@@ -25,7 +25,9 @@ import psutil
 
 from estate.config import env
 
-WITHOUT_SERVICES = frozenset({"", "help", "version", "--help", "-h", "--version", "down", "up", "check", "collectstatic", "makemigrations"})
+WITHOUT_SERVICES = frozenset(
+    {"", "help", "version", "--help", "-h", "--version", "down", "up", "check", "collectstatic", "makemigrations"}
+)
 SERVER_USER = "embedded_postgres"
 SOCKET_PATH_LIMIT = 100
 
@@ -134,7 +136,10 @@ def _postgres_owner() -> str | None:
     try:
         pwd.getpwnam(SERVER_USER)
     except KeyError:
-        _run(["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SERVER_USER], "creating the server's user")
+        _run(
+            ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SERVER_USER],
+            "creating the server's user",
+        )
     return SERVER_USER
 
 
@@ -143,7 +148,15 @@ def _as(owner: str | None, command: list[str]) -> list[str]:
     if owner is None:
         return command
     caps = "+dac_override"
-    return ["setpriv", f"--reuid={owner}", f"--regid={pwd.getpwnam(owner).pw_gid}", "--clear-groups", f"--inh-caps={caps}", f"--ambient-caps={caps}", *command]
+    return [
+        "setpriv",
+        f"--reuid={owner}",
+        f"--regid={pwd.getpwnam(owner).pw_gid}",
+        "--clear-groups",
+        f"--inh-caps={caps}",
+        f"--ambient-caps={caps}",
+        *command,
+    ]
 
 
 def _init_postgres(owner: str | None) -> None:
@@ -153,15 +166,37 @@ def _init_postgres(owner: str | None) -> None:
     fresh.mkdir(mode=0o700)
     if owner:
         shutil.chown(fresh, owner)
-    init = [_pgbin("initdb"), "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--username=estate", "--no-sync", "--pgdata", str(fresh)]
+    init = [
+        _pgbin("initdb"),
+        "--auth=trust",
+        "--encoding=UTF8",
+        "--locale=C.UTF-8",
+        "--username=estate",
+        "--no-sync",
+        "--pgdata",
+        str(fresh),
+    ]
     _run(_as(owner, init), "initdb")
     fresh.rename(_pgdata())
 
 
 def _start_postgres(owner: str | None) -> None:
     log = _pgdata() / "server.log"
-    options = f"-c listen_addresses='' -c unix_socket_directories='{socket_dir()}' -c unix_socket_permissions=0700 " + " ".join(f"-c {option}" for option in POSTGRES_OPTIONS)
-    start = [_pgbin("pg_ctl"), "start", "--wait", "--timeout=120", "--pgdata", str(_pgdata()), "--log", str(log), "--options", options]
+    options = f"-c listen_addresses='' -c unix_socket_directories='{socket_dir()}' -c unix_socket_permissions=0700 " + " ".join(
+        f"-c {option}" for option in POSTGRES_OPTIONS
+    )
+    start = [
+        _pgbin("pg_ctl"),
+        "start",
+        "--wait",
+        "--timeout=120",
+        "--pgdata",
+        str(_pgdata()),
+        "--log",
+        str(log),
+        "--options",
+        options,
+    ]
     _retry(lambda: _run(_as(owner, start), f"PostgreSQL (log: {log})"), attempts=4)
 
 
@@ -253,7 +288,15 @@ def _stop_broker() -> bool:
 
 
 def _run(command: list[str], what: str) -> None:
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/", check=False)
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd="/",
+        check=False,
+    )
     if done.returncode != 0:
         raise EngineError(f"{what} failed: {done.stdout.strip()[-600:] or f'exit {done.returncode}'}")
 

@@ -142,13 +142,20 @@ WHITENOISE_MAX_AGE = 3600
 CELERY_BROKER_URL = env.text("REDIS_URL") or f"redis+socket://{engines.broker_socket()}"
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["estate.api.tokens.TokenAuthentication", "rest_framework.authentication.SessionAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "estate.api.tokens.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
-SPECTACULAR_SETTINGS = {"TITLE": "GPU Estate", "VERSION": "1", "DESCRIPTION": "Usage, waits, capacity and cost of a GPU estate."}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "GPU Estate",
+    "VERSION": "1",
+    "DESCRIPTION": "Usage, waits, capacity and cost of a GPU estate.",
+}
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

@@ -7,7 +7,14 @@ from decimal import Decimal
 from fractions import Fraction
 
 SIZE_BUCKETS = ("0", "<1", "1", "2", "3-4", "5-8", "9-16", "17-64", "65+")
-_UPPER_BOUNDS = ((Decimal(1), "1"), (Decimal(2), "2"), (Decimal(4), "3-4"), (Decimal(8), "5-8"), (Decimal(16), "9-16"), (Decimal(64), "17-64"))
+_UPPER_BOUNDS = (
+    (Decimal(1), "1"),
+    (Decimal(2), "2"),
+    (Decimal(4), "3-4"),
+    (Decimal(8), "5-8"),
+    (Decimal(16), "9-16"),
+    (Decimal(64), "17-64"),
+)
 
 COMPUTE_SLICES = 7
 COMPUTE_SLICES_BY_FAMILY = {"a30": 4}
