@@ -1,0 +1,5 @@
+"""Routes of accounting."""
+
+from django.urls import URLPattern, URLResolver
+
+urlpatterns: list[URLPattern | URLResolver] = []

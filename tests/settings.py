@@ -1,0 +1,13 @@
+"""Settings of the test runs: plain HTTP, cheap passwords, unhashed static files."""
+
+import os
+
+os.environ.setdefault("INSECURE_HTTP", "true")
+
+from estate.config.settings import *  # noqa: E402, F403
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
