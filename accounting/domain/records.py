@@ -8,13 +8,9 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from estate.domain.gpus import size_bucket
+from estate.domain.nodes import GpuPart, NodeFact
 
-
-class GpuPart(NamedTuple):
-    """GPUs of one model inside a record; `model` is None when the source does not say which."""
-
-    model: str | None
-    gpus: Decimal
+__all__ = ["GpuPart", "NodeFact", "Rejected", "UsageRecord"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,24 +63,8 @@ class UsageRecord:
         return size_bucket(size if size is not None else 0)
 
 
-class NodeFact(NamedTuple):
-    """What an inventory says of one node at one moment.
-
-    `gpus` are whole GPUs by model; `state` is one of `up`, `down`, `planned_down`, `reserved`, None when the source does not
-    say; `reason` is the operator's or scheduler's word for it.
-    """
-
-    name: str
-    partitions: tuple[str, ...]
-    gpus: tuple[GpuPart, ...]
-    cpu_count: int | None
-    memory_mib: int | None
-    state: str | None
-    reason: str
-
-
 class Rejected(NamedTuple):
-    """A line that could not be taken in: its number from 1 (the header is line 1), its text, and why, in words that help mend it."""
+    """A line that could not be taken in: its number from 1 (the header is line 1), its text, and why (in words that help mend it)."""
 
     line_number: int
     raw: str

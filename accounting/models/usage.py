@@ -89,6 +89,20 @@ class ClusterCoverage(models.Model):
         return f"{self.cluster} to {self.through_at:%Y-%m-%d %H:%M} UTC"
 
 
+class Intake(models.Model):
+    """How many lines of one input could not be taken in when it was last read."""
+
+    cluster = models.ForeignKey("estate.Cluster", models.CASCADE, related_name="+")
+    input_name = models.CharField(max_length=1024)
+    rejected_count = models.BigIntegerField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint("cluster", "input_name", name="intake_once_per_input"),)
+
+    def __str__(self) -> str:
+        return self.input_name
+
+
 class DirtyDay(models.Model):
     """A reporting day of a cluster whose facts changed since its rollups were built."""
 
@@ -168,17 +182,19 @@ class UsageHour(models.Model):
 class NodeHour(models.Model):
     """GPUs of one model in one node held in one hour; no row means none were.
 
-    `allocated` never exceeds what the node has (the rest is `sharing`). Where a node was held although down, planned down or reserved,
-    that part is in `…_allocated`, to be taken off those figures: a GPU-second is in one part of the capacity identity only.
+    `allocated` never exceeds what the node has (the rest is `sharing`); time held on no node of the inventory is `unplaced` (no node).
+    Where a node was held although down, planned down or reserved, that part is in `…_allocated`, to be taken off those figures: a
+    GPU-second is in one part of the capacity identity only.
     """
 
     cluster = models.ForeignKey("estate.Cluster", models.PROTECT, db_constraint=False, db_index=False, related_name="+")
-    node = models.ForeignKey("estate.Node", models.PROTECT, db_constraint=False, db_index=False, related_name="+")
+    node = models.ForeignKey("estate.Node", models.PROTECT, null=True, db_constraint=False, db_index=False, related_name="+")
     gpu_model_id = models.IntegerField(null=True)
     day = models.DateField()
     hour_at = models.DateTimeField()
     allocated_gpu_seconds = models.DecimalField(max_digits=30, decimal_places=12)
     sharing_gpu_seconds = models.DecimalField(max_digits=30, decimal_places=12)
+    unplaced_gpu_seconds = models.DecimalField(max_digits=30, decimal_places=12)
     down_allocated_gpu_seconds = models.DecimalField(max_digits=30, decimal_places=12)
     planned_allocated_gpu_seconds = models.DecimalField(max_digits=30, decimal_places=12)
     reserved_allocated_gpu_seconds = models.DecimalField(max_digits=30, decimal_places=12)

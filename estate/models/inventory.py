@@ -8,6 +8,7 @@ from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.fields import DateTimeRangeField, RangeOperators
 from django.core.exceptions import ValidationError
 from django.db import models
+from django.db.models.functions import Coalesce
 
 
 def validate_zone(name: str) -> None:
@@ -112,7 +113,7 @@ class NodeInventory(models.Model):
                 name="node_inventory_one_at_a_time",
                 expressions=[
                     ("node", RangeOperators.EQUAL),
-                    (models.functions.Coalesce("gpu_model", 0), RangeOperators.EQUAL),
+                    (Coalesce("gpu_model", 0), RangeOperators.EQUAL),
                     ("valid_during", RangeOperators.OVERLAPS),
                 ],
             ),

@@ -1,0 +1,29 @@
+"""What an inventory says of a node. Pure."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import NamedTuple
+
+
+class GpuPart(NamedTuple):
+    """GPUs of one model; `model` is None when the source does not say which."""
+
+    model: str | None
+    gpus: Decimal
+
+
+class NodeFact(NamedTuple):
+    """What an inventory says of one node at one moment.
+
+    `gpus` are whole GPUs by model; `state` is one of `up`, `down`, `planned_down`, `reserved`, None when the source does not
+    say; `reason` is the operator's or scheduler's word for it.
+    """
+
+    name: str
+    partitions: tuple[str, ...]
+    gpus: tuple[GpuPart, ...]
+    cpu_count: int | None
+    memory_mib: int | None
+    state: str | None
+    reason: str
