@@ -1,0 +1,53 @@
+"""Segments of jobs that were resized while they ran. Pure.
+
+Slurm ends a record with state RESIZING and opens the next one under the same job id. slurmdbd keeps (job id, Submit) unique and gives the
+next record the time of the resize as its Submit, so both keep their plain ids; and a running record that was seen before the resize is
+replaced by its RESIZING segment. Only where a dump shows a successor under the same Submit does the segment get an id of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from accounting.domain.records import UsageRecord
+
+Key = tuple[str, datetime]
+
+
+class ResizedSegments:
+    """Holds back RESIZING records (few) until the end of the dump, when it is known whether their key is taken."""
+
+    def __init__(self) -> None:
+        self._segments: dict[Key, dict[datetime | None, UsageRecord]] = {}
+        self._taken: set[Key] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._segments)
+
+    def hold_back(self, record: UsageRecord) -> None:
+        self._segments.setdefault(_key(record), {})[record.ended_at] = record
+
+    def note_successor(self, record: UsageRecord) -> None:
+        if _key(record) in self._segments:
+            self._taken.add(_key(record))
+
+    def release(self) -> Iterator[UsageRecord]:
+        """All segments; those whose key another record has get `<id>/<epoch seconds of their end>`."""
+        for key, by_end in self._segments.items():
+            *earlier, last = sorted(by_end.values(), key=_end)
+            yield from map(_with_own_id, earlier)
+            yield _with_own_id(last) if key in self._taken else last
+
+
+def _key(record: UsageRecord) -> Key:
+    return record.external_id, record.submitted_at
+
+
+def _end(record: UsageRecord) -> float:
+    return record.ended_at.timestamp() if record.ended_at else float("inf")
+
+
+def _with_own_id(record: UsageRecord) -> UsageRecord:
+    return replace(record, external_id=f"{record.external_id[:230]}/{_end(record):.0f}")
