@@ -13,7 +13,7 @@ class SourceKind(models.TextChoices):
 class Source(models.Model):
     """One configured source of one cluster. What is due is decided by `next_due_at` here, never by the queue.
 
-    A run takes the lease (`lease_owner`, `lease_until_at`) and the next `fence`; a run whose fence is no longer the newest may not write.
+    A runner takes the lease (`lease_owner`, `lease_until_at`) and the next `fence`; without the newest fence it may not write.
     """
 
     name = models.CharField(max_length=100, unique=True)
@@ -27,6 +27,7 @@ class Source(models.Model):
     lease_owner = models.CharField(max_length=100, blank=True)
     lease_until_at = models.DateTimeField(null=True, blank=True)
     fence = models.BigIntegerField(default=0)
+    failure_count = models.PositiveIntegerField(default=0, help_text="Failed collections in a row; the next one waits longer.")
 
     class Meta:
         ordering = ("name",)
@@ -78,7 +79,11 @@ class Run(models.Model):
 
     class Meta:
         ordering = ("-started_at", "-id")
-        indexes = (models.Index(fields=("cluster", "-started_at"), name="run_newest_of_cluster"),)
+        indexes = (
+            models.Index(fields=("cluster", "-started_at"), name="run_newest_of_cluster"),
+            models.Index(fields=("source", "-started_at"), name="run_newest_of_source"),
+            models.Index(fields=("-started_at", "-id"), name="run_newest"),
+        )
         constraints = (
             models.CheckConstraint(
                 name="run_every_line_is_accounted_for",

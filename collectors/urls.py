@@ -1,5 +1,11 @@
 """Routes of collectors."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from collectors.views import collectors
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("collectors/", collectors.collectors, name="collectors"),
+    path("collectors/runs/<int:run_id>/", collectors.run, name="collectors-run"),
+    path("collectors/sources/<int:source_id>/run/", collectors.run_now, name="collectors-run-now"),
+]

@@ -1,0 +1,35 @@
+"""The cluster an import belongs to: found by name, made when new, refused when it contradicts what is known."""
+
+from __future__ import annotations
+
+from zoneinfo import available_timezones
+
+from accounting.models import ClusterCoverage
+from collectors.files import InputError
+from estate.models import Cluster, Scheduler
+
+
+def cluster_for(name: str, scheduler: Scheduler, zone: str | None) -> Cluster:
+    """The cluster `name`, created with `zone` (UTC if None) when new. Raises InputError on a contradiction.
+
+    The zone of a cluster may still be corrected while nothing has been taken in for it.
+    """
+    if zone is not None and zone not in available_timezones():
+        raise InputError(f"{zone} is no IANA time zone; write one such as Europe/Berlin or UTC")
+    cluster, is_new = Cluster.objects.get_or_create(name=name, defaults={"scheduler": scheduler, "zone": zone or "UTC"})
+    if cluster.scheduler != scheduler:
+        kinds = f"{cluster.get_scheduler_display()}, and this input is {scheduler.label}"
+        raise InputError(f"cluster {name} is {kinds}; give another name with --cluster")
+    if not is_new and zone is not None and zone != cluster.zone:
+        _correct_zone(cluster, zone)
+    return cluster
+
+
+def _correct_zone(cluster: Cluster, zone: str) -> None:
+    if ClusterCoverage.objects.filter(cluster=cluster).exists():
+        raise InputError(
+            f"cluster {cluster} prints times in {cluster.zone}, not {zone}, and its records are stored so; "
+            f"leave out --zone, or import under another name with --cluster"
+        )
+    cluster.zone = zone
+    cluster.save(update_fields=["zone"])

@@ -1,0 +1,110 @@
+"""Collecting a configured source: take its lease, read what is new, say when it is due next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from accounting import rollups
+from collectors import files, leases, runs
+from collectors.files import Found, InputError
+from collectors.models import Source
+
+Window = tuple[datetime | None, datetime | None]
+
+
+@dataclass
+class Collected:
+    """What a collection did. `is_held` is False when somebody else holds the source or it was not due."""
+
+    is_held: bool
+    outcomes: list[runs.Outcome] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    day_count: int = 0
+
+    def as_counts(self) -> dict[str, int]:
+        totals = {
+            name: sum(outcome.as_counts()[name] for outcome in self.outcomes)
+            for name in ("line_count", "accepted_count", "rejected_count", "changed_count")
+        }
+        return {"file_count": len(self.outcomes), "failed_count": len(self.failures), "day_count": self.day_count, **totals}
+
+
+def due_source_ids() -> list[int]:
+    """Sources that are switched on, due, and held by nobody, the longest due first."""
+    free = Q(lease_until_at__isnull=True) | Q(lease_until_at__lt=Now())
+    due = Source.objects.filter(free, enabled=True, next_due_at__lte=Now())
+    return list(due.order_by("next_due_at", "pk").values_list("pk", flat=True))
+
+
+def make_due(source: Source) -> None:
+    """ "Run now": due from this moment, whatever it had been waiting for."""
+    Source.objects.filter(pk=source.pk).update(next_due_at=Now())
+
+
+def collect(
+    source_id: int,
+    *,
+    only_due: bool = True,
+    modified: Window | None = None,
+    progress: rollups.Progress | None = None,
+) -> Collected:
+    """Read the new dumps of a source, or with `modified` = [from, to) all that were changed in that window, read before or not.
+
+    One broken file does not hold up the others; the source then counts as failed and is tried again later and later.
+    """
+    lease = leases.acquire(source_id, only_due=only_due)
+    if lease is None:
+        return Collected(is_held=False)
+    failed = True
+    try:
+        done = _collect_held(lease, modified, progress)
+        failed = bool(done.failures)
+    finally:
+        leases.release(lease, failed=failed)
+    return done
+
+
+def pending(source: Source, modified: Window | None = None) -> list[Found]:
+    """Dumps of a folder source to read now, in order of name. Raises InputError when the folder cannot be read."""
+    found = files.scan(source.location, time.time_ns())
+    if modified is not None:
+        return [file for file in found if _is_within(file, modified)]
+    known = {file.name: (file.size_bytes, file.modified_ns) for file in source.files.all()}
+    return [file for file in found if known.get(file.name) != (file.size_bytes, file.modified_ns)]
+
+
+def preview(source: Source, modified: Window | None = None) -> Iterator[tuple[str, runs.Counts]]:
+    """What a collection would read, file by file: name and counts of lines, accepted, rejected, ignored. Writes nothing."""
+    for file in pending(source, modified):
+        yield file.name, runs.count_sacct(source.cluster, str(file.path))
+
+
+def _collect_held(lease: leases.Lease, modified: Window | None, progress: rollups.Progress | None) -> Collected:
+    source = Source.objects.select_related("cluster").get(pk=lease.source_id)
+    done = Collected(is_held=True)
+    try:
+        todo = pending(source, modified)
+    except InputError as exc:
+        runs.note_failure(source, exc)
+        done.failures.append(str(exc))
+        todo = []
+    for file in todo:
+        held = runs.Held(source, lease, file)
+        try:
+            done.outcomes.append(runs.import_sacct(source.cluster, str(file.path), meter=held.keep_alive, held=held))
+        except InputError as exc:
+            done.failures.append(str(exc))
+    done.day_count = rollups.rebuild(source.cluster_id, progress)
+    return done
+
+
+def _is_within(file: Found, window: Window) -> bool:
+    first, last = window
+    at = datetime.fromtimestamp(file.modified_ns / 1e9, UTC)
+    return (first is None or at >= first) and (last is None or at < last)
