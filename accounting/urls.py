@@ -1,5 +1,9 @@
 """Routes of accounting."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from accounting.views.overview import overview
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", overview, name="overview"),
+]

@@ -1,5 +1,11 @@
 """Routes of estate."""
 
-from django.urls import URLPattern, URLResolver
+from django.contrib.auth.views import LogoutView
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from estate.views.sign_in import SignIn
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("sign-in", SignIn.as_view(), name="sign-in"),
+    path("sign-out", LogoutView.as_view(), name="sign-out"),
+]

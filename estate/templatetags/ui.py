@@ -1,0 +1,222 @@
+"""The shell, and numbers as people read them: three significant digits and a unit, exact in `title`, unknown as a dash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from django import template
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+register = template.Library()
+
+Number = int | float | Decimal
+UNKNOWN = mark_safe('<span class="none" title="unknown">–</span>')
+HOUR = 3600
+KEPT_PARAMETERS = ("period", "from", "to", "cluster", "partition", "project", "gpu_model")
+
+
+class RailItem(NamedTuple):
+    """A page in the rail: its route, name, letter after `g`, icon (SVG path), link, and whether it is the page shown."""
+
+    route: str
+    label: str
+    key: str
+    icon: str
+    href: str = ""
+    current: bool = False
+
+
+PAGES = (
+    RailItem("overview", "Overview", "o", "M2 2h5v5H2zM9 2h5v5H9zM2 9h5v5H2zM9 9h5v5H9z"),
+    RailItem("utilisation", "Utilisation", "u", "M1.5 12l4-5 3 3 6-7M1.5 14.5h13"),
+    RailItem("queues", "Queues", "q", "M8 2a6 6 0 100 12A6 6 0 008 2zM8 4.5V8l2.5 1.5"),
+    RailItem("costs", "Costs", "c", "M3 14V8M8 14V2M13 14V5"),
+    RailItem("statements", "Statements", "s", "M3.5 1.5h9v13l-2-1.5-2.5 1.5L5.5 13l-2 1.5zM6 5h4M6 8h4"),
+    RailItem("projects", "Projects", "p", "M1.5 4h4l1.5 2h7.5v7.5h-13z"),
+    RailItem("estate", "Estate", "e", "M2 2.5h12v4H2zM2 9.5h12v4H2zM4.5 4.5h.01M4.5 11.5h.01"),
+    RailItem("fit", "Workload fit", "w", "M2 8h4l2-5 2 10 2-5h2"),
+    RailItem("collectors", "Collectors", "l", "M8 1.5v8M4.5 6.5L8 10l3.5-3.5M2 11.5v3h12v-3"),
+)
+
+
+@register.simple_tag
+def estate_name() -> str:
+    """What this installation is called."""
+    return str(settings.ESTATE_NAME)
+
+
+@register.simple_tag(takes_context=True)
+def theme_attribute(context: Mapping[str, Any]) -> str:
+    """` data-theme="…"` when the person chose one (a cookie, so that the first paint is right already)."""
+    request = context.get("request")
+    chosen = request.COOKIES.get("theme") if request else None
+    return format_html(' data-theme="{}"', chosen) if chosen in {"light", "dark"} else ""
+
+
+def _href(route: str, query: str) -> str:
+    try:
+        return reverse(route) + query
+    except NoReverseMatch:
+        return ""
+
+
+def kept_query(request: HttpRequest) -> str:
+    """`?…` with the scope and the period of `request`, so that they follow from page to page."""
+    kept = request.GET.copy()
+    for name in list(kept):
+        if name not in KEPT_PARAMETERS:
+            del kept[name]
+    return f"?{kept.urlencode()}" if kept else ""
+
+
+def _items(request: HttpRequest | None) -> list[RailItem]:
+    match = request.resolver_match if request else None
+    shown = (match.url_name or "") if match else ""
+    query = kept_query(request) if request else ""
+    items = (page._replace(href=_href(page.route, query), current=_covers(page.route, shown)) for page in PAGES)
+    return [item for item in items if item.href]
+
+
+def _covers(route: str, shown: str) -> bool:
+    return shown == route or shown.startswith((route + "-", route.rstrip("s") + "-"))
+
+
+@register.inclusion_tag("components/_rail.html", takes_context=True)
+def rail(context: Mapping[str, Any]) -> dict[str, Any]:
+    """Links to the pages that exist."""
+    return {"items": _items(context.get("request"))}
+
+
+@register.simple_tag(takes_context=True)
+def rail_keys(context: Mapping[str, Any]) -> list[RailItem]:
+    """The same pages, for the help."""
+    return _items(context.get("request"))
+
+
+def significant(value: Number) -> str:
+    """Three significant digits with thousands separated; whole numbers below a thousand stay whole."""
+    number = Decimal(str(value))
+    if number == 0:
+        return "0"
+    decimals = max(0, 2 - number.adjusted())
+    rounded = f"{number:,.{decimals}f}" if number.adjusted() < 3 else f"{round(number):,}"
+    return rounded.rstrip("0").rstrip(".") if "." in rounded else rounded
+
+
+def _scaled(value: Number) -> tuple[str, str]:
+    """Three digits and k, M or G behind them where that is shorter."""
+    number = Decimal(str(value))
+    for power, suffix in ((9, "G"), (6, "M"), (4, "k")):
+        if number.copy_abs() >= Decimal(10) ** power:
+            return significant(number / Decimal(10) ** (3 if suffix == "k" else power)), suffix
+    return significant(number), ""
+
+
+def _number(value: Number, unit: str, exact: str) -> SafeString:
+    digits, suffix = _scaled(value)
+    shown = f"{suffix} {unit}".strip()
+    return format_html('<span title="{}">{}{}</span>', exact, digits, format_html(" <small>{}</small>", shown) if shown else "")
+
+
+def _exact(value: Number) -> str:
+    return f"{Decimal(str(value)).normalize():,f}"
+
+
+@register.filter
+def gpu_hours(seconds: Number | None) -> SafeString:
+    """GPU-seconds as GPU-hours."""
+    if seconds is None:
+        return UNKNOWN
+    hours = Decimal(str(seconds)) / HOUR
+    return _number(hours, "h", f"{_exact(round(hours, 6))} GPU-hours")
+
+
+@register.filter
+def count(value: Number | None) -> SafeString:
+    """A number of things, whole below 10,000."""
+    return UNKNOWN if value is None else _number(value, "", _exact(value))
+
+
+@register.filter
+def ratio(value: Number | None) -> SafeString:
+    """0…1 as per cent."""
+    if value is None:
+        return UNKNOWN
+    percent = Decimal(str(value)) * 100
+    return format_html('<span title="{} %">{} <small>%</small></span>', _exact(round(percent, 6)), significant(round(percent, 1)))
+
+
+@register.filter
+def money(value: Number | None) -> SafeString:
+    """An amount in the estate's currency."""
+    return (
+        UNKNOWN
+        if value is None
+        else _number(value, settings.ESTATE_CURRENCY, f"{Decimal(str(value)):,f} {settings.ESTATE_CURRENCY}")
+    )
+
+
+@register.filter
+def cents(value: Number | None) -> SafeString:
+    """An amount with all its decimals, for sums that are checked by eye."""
+    return UNKNOWN if value is None else format_html("{} {}", f"{Decimal(str(value)):,.2f}", settings.ESTATE_CURRENCY)
+
+
+def duration_text(seconds: Number) -> str:
+    """Two units at most: 45 s, 3 min, 1 h 12 min, 2 d 4 h."""
+    whole = round(float(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < HOUR:
+        return f"{round(whole / 60)} min"
+    if whole < 48 * HOUR:
+        hours, minutes = divmod(round(whole / 60), 60)
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(round(whole / HOUR), 24)
+    return f"{days:,} d {hours} h" if hours and days < 30 else f"{days:,} d"
+
+
+@register.filter
+def duration(seconds: Number | None) -> SafeString:
+    """A length of time."""
+    return UNKNOWN if seconds is None else format_html('<span title="{} s">{}</span>', _exact(seconds), duration_text(seconds))
+
+
+@register.filter
+def when(instant: datetime | date | None) -> SafeString:
+    """An instant to the minute in UTC, or a date."""
+    if instant is None:
+        return UNKNOWN
+    if not isinstance(instant, datetime):
+        return format_html("{}", instant.isoformat())
+    return format_html('<time datetime="{}">{} UTC</time>', instant.isoformat(), f"{instant.astimezone(UTC):%Y-%m-%d %H:%M}")
+
+
+@register.filter
+def text(value: object) -> SafeString:
+    return UNKNOWN if value in (None, "") else format_html("{}", value)
+
+
+SHOWN_AS: dict[str, Callable[[Any], SafeString]] = {
+    "text": text,
+    "count": count,
+    "gpu_hours": gpu_hours,
+    "ratio": ratio,
+    "money": money,
+    "cents": cents,
+    "duration": duration,
+    "when": when,
+}
+
+
+@register.filter
+def show(value: object, kind: str) -> SafeString:
+    """`value` as its column's kind says (a key of SHOWN_AS)."""
+    return SHOWN_AS[kind](value)
