@@ -88,9 +88,10 @@ def lock_cluster(cursor: CursorWrapper, cluster_id: int) -> None:
 
 
 def _stage(cursor: CursorWrapper, records: Iterable[UsageRecord]) -> None:
+    """One COPY a block, so that a GPU model met for the first time can be stored between two of them."""
     cursor.execute(CREATE_STAGING)
-    with cursor.copy(COPY_STAGING) as copy:
-        for block in staging.copy_blocks(records, ModelIds()):
+    for block in staging.copy_blocks(records, ModelIds()):
+        with cursor.copy(COPY_STAGING) as copy:
             copy.write(block)
 
 

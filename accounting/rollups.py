@@ -153,7 +153,7 @@ _GPU_RECORDS = """
     SELECT external_id, submitted_at, partition, started_at AS since, last_seen_at AS until, nodes, part.model_id, part.gpus, part.number
     FROM accounting_usagerecord
     CROSS JOIN LATERAL unnest(gpu_model_ids, gpu_counts) WITH ORDINALITY AS part (model_id, gpus, number)
-    WHERE cluster_id = %(cluster)s AND gpus > 0 AND started_at < %(end)s AND last_seen_at > %(start)s AND last_seen_at > started_at
+    WHERE cluster_id = %(cluster)s AND accounting_usagerecord.gpus > 0 AND started_at < %(end)s AND last_seen_at > %(start)s AND last_seen_at > started_at
 """
 
 BUILD_USAGE_HOURS = f"""
@@ -202,11 +202,11 @@ WITH held AS ({_GPU_RECORDS}), spread AS (
                coalesce(sum(seconds) FILTER (WHERE condition = 'down'), 0) AS down,
                coalesce(sum(seconds) FILTER (WHERE condition = 'reserved'), 0) AS reserved
         FROM (
-            SELECT condition, gpu_count * extract(epoch FROM upper(both) - lower(both)) AS seconds
+            SELECT condition, gpu_count * extract(epoch FROM upper(common) - lower(common)) AS seconds
             FROM estate_nodestate state
             JOIN estate_nodeinventory inventory ON inventory.node_id = state.node_id AND inventory.gpu_model_id = spanned.model_id
-            CROSS JOIN LATERAL (SELECT state.valid_during * inventory.valid_during * hour AS both) AS cut
-            WHERE state.node_id = spanned.node_id AND NOT isempty(both)
+            CROSS JOIN LATERAL (SELECT state.valid_during * inventory.valid_during * hour AS common) AS cut
+            WHERE state.node_id = spanned.node_id AND NOT isempty(common)
         ) AS span
     ) AS states
 ), parted AS (

@@ -17,7 +17,7 @@ COLUMNS = (
     "row_hash last_seen_at"
 ).split()
 NULL = "\x1a"
-BLOCK_LINES = 2000
+BLOCK_LINES = 10_000
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", NULL: "\\x1A"})
 
