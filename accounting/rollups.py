@@ -1,7 +1,7 @@
 """Rollups, rebuilt from facts alone for dirty days only; never incremented.
 
 One transaction per stretch of neighbouring dirty days of one cluster: take the marks, delete the buckets, build them again.
-Days and hours come from `estate.domain.periods`; SQL only finds the bucket of an instant in the given bounds.
+Days and hours come from `estate.domain.periods`; SQL only finds the bucket of an instant in the given bounds (see `queries.lines`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from django.db.backends.utils import CursorWrapper
 
 from accounting.ingest import lock_cluster, mark_dirty
 from accounting.models import ClusterCoverage, DirtyDay, NodeHour, RollupZone, UsageDay, UsageHour
+from accounting.queries import lines
 from estate.domain import periods
 
 DAYS_AT_ONCE = 400
@@ -67,159 +68,112 @@ def _rebuild_stretch(cluster_id: int, first: date, last: date) -> int:
     """Rebuild the days `[first, last)` of one cluster; returns how many of them were still marked."""
     with transaction.atomic(), connection.cursor() as cursor:
         lock_cluster(cursor, cluster_id)
-        stretch = {"cluster": cluster_id, "first": first, "last": last}
-        cursor.execute(TAKE_MARKS, stretch)
+        cursor.execute(TAKE_MARKS, {"cluster": cluster_id, "first": first, "last": last})
         taken = cursor.rowcount
         if taken:
-            _build(cursor, stretch | _bounds(first, last))
+            _build(cursor, cluster_id, first, last)
     return int(taken)
 
 
-def _bounds(first: date, last: date) -> dict[str, object]:
-    """Midnights and hours of the stretch as arrays, one longer than the days and hours that they bound."""
+def _build(cursor: CursorWrapper, cluster_id: int, first: date, last: date) -> None:
+    """Delete and build again what the days `[first, last)` hold."""
     zone = ZoneInfo(settings.ESTATE_ZONE)
     days = periods.dates(first, last)
-    hours = [(hour.start, on) for on in days for hour in periods.hours(on, zone)]
     end = periods.midnight(last, zone)
-    return {
-        "days": days,
-        "midnights": [*(periods.midnight(on, zone) for on in days), end],
-        "hours": [*(start for start, _ in hours), end],
-        "hour_days": [on for _, on in hours],
-        "start": periods.midnight(first, zone),
-        "end": end,
-    }
-
-
-def _build(cursor: CursorWrapper, bounds: dict[str, object]) -> None:
-    for statement in (
-        "DELETE FROM accounting_usageday WHERE cluster_id = %(cluster)s AND day >= %(first)s AND day < %(last)s",
-        BUILD_USAGE_DAYS,
-        "DELETE FROM accounting_usagehour WHERE cluster_id = %(cluster)s AND day >= %(first)s AND day < %(last)s",
-        BUILD_USAGE_HOURS,
-        "DELETE FROM accounting_nodehour WHERE cluster_id = %(cluster)s AND day >= %(first)s AND day < %(last)s",
-        BUILD_NODE_HOURS,
-    ):
-        cursor.execute(statement, bounds)
+    hours = [(hour.start, on) for on in days for hour in periods.hours(on, zone)]
+    by_day = {"cluster": cluster_id, "days": days} | lines.cut_params([*(periods.midnight(on, zone) for on in days), end])
+    by_hour = {"cluster": cluster_id, "hour_days": [on for _, on in hours]} | lines.cut_params([*(at for at, _ in hours), end])
+    for kind in (UsageDay, UsageHour, NodeHour):
+        kind.objects.filter(cluster=cluster_id, day__gte=first, day__lt=last).delete()
+    cursor.execute(BUILD_USAGE_DAYS, by_day)
+    cursor.execute(CUT_HOURS, by_hour)
+    cursor.execute(BUILD_USAGE_HOURS, by_hour)
+    cursor.execute(BUILD_NODE_HOURS, by_hour)
+    cursor.execute("DROP TABLE hourly")
 
 
 TAKE_MARKS = "DELETE FROM accounting_dirtyday WHERE cluster_id = %(cluster)s AND day >= %(first)s AND day < %(last)s"
 
-# The buckets of `bounds` that [since, until) meets: bucket i is [bounds[i], bounds[i + 1]).
-_BUCKETS = """generate_series(
-    greatest(1, width_bucket(since, %({bounds})s::timestamptz[])),
-    least(cardinality(%({bounds})s::timestamptz[]) - 1,
-          width_bucket(until - interval '1 microsecond', %({bounds})s::timestamptz[])))"""
-
-_OVERLAP = """extract(epoch FROM least({until}, (%({bounds})s::timestamptz[])[bucket + 1])
-                         - greatest(since, (%({bounds})s::timestamptz[])[bucket]))"""
-
-# Seconds: what overlaps the day. CPU time stops while suspended, taken off the end of the stay; GPUs stay held.
 BUILD_USAGE_DAYS = f"""
 INSERT INTO accounting_usageday (cluster_id, day, partition, account, namespace, user_name, qos, gpu_model_id, gpu_size,
                                  record_count, started_count, gpu_seconds, cpu_seconds, wall_seconds)
-WITH record AS MATERIALIZED (
-    SELECT partition, account, namespace, user_name, qos, gpu_size, gpu_model_ids, gpu_counts, requested_gpu_model_id,
-           coalesce(cpus, 0) AS cpus, submitted_at, started_at AS since, last_seen_at AS until, suspended_seconds
-    FROM accounting_usagerecord
-    WHERE cluster_id = %(cluster)s AND submitted_at < %(end)s AND last_seen_at >= %(start)s
-), held AS (
-    SELECT partition, account, namespace, user_name, qos, gpu_size, gpu_model_ids, gpu_counts, bucket, cpus,
-           {_OVERLAP.format(bounds="midnights", until="until")} AS wall,
-           greatest(0, {_OVERLAP.format(bounds="midnights", until="until - suspended_seconds * interval '1 second'")}) AS cpu_wall
-    FROM record CROSS JOIN LATERAL {_BUCKETS.format(bounds="midnights")} AS bucket
-    WHERE since < %(end)s AND until > %(start)s
-), line AS (
-    SELECT bucket, partition, account, namespace, user_name, qos, part.model_id, gpu_size, 0 AS record_count, 0 AS started_count,
-           coalesce(part.gpus, 0) * wall AS gpu_seconds,
-           CASE WHEN coalesce(part.number, 1) = 1 THEN cpus * cpu_wall ELSE 0 END AS cpu_seconds,
-           CASE WHEN coalesce(part.number, 1) = 1 THEN wall ELSE 0 END AS wall_seconds
-    FROM held LEFT JOIN LATERAL unnest(gpu_model_ids, gpu_counts) WITH ORDINALITY AS part (model_id, gpus, number) ON true
-    UNION ALL
-    SELECT width_bucket(submitted_at, %(midnights)s::timestamptz[]), partition, account, namespace, user_name, qos,
-           coalesce(gpu_model_ids[1], requested_gpu_model_id), gpu_size, 1, 0, 0, 0, 0
-    FROM record WHERE submitted_at >= %(start)s
-    UNION ALL
-    SELECT width_bucket(since, %(midnights)s::timestamptz[]), partition, account, namespace, user_name, qos,
-           coalesce(gpu_model_ids[1], requested_gpu_model_id), gpu_size, 0, 1, 0, 0, 0
-    FROM record WHERE since >= %(start)s AND since < %(end)s
-)
-SELECT %(cluster)s, (%(days)s::date[])[bucket], partition, account, namespace, user_name, qos, model_id, gpu_size,
-       sum(record_count), sum(started_count), sum(gpu_seconds), sum(cpu_seconds), sum(wall_seconds)
-FROM line GROUP BY bucket, partition, account, namespace, user_name, qos, model_id, gpu_size
-"""
-
-_GPU_RECORDS = """
-    SELECT external_id, submitted_at, partition, started_at AS since, last_seen_at AS until, nodes, part.model_id, part.gpus, part.number
-    FROM accounting_usagerecord
-    CROSS JOIN LATERAL unnest(gpu_model_ids, gpu_counts) WITH ORDINALITY AS part (model_id, gpus, number)
-    WHERE cluster_id = %(cluster)s AND accounting_usagerecord.gpus > 0 AND started_at < %(end)s AND last_seen_at > %(start)s AND last_seen_at > started_at
-"""
-
-BUILD_USAGE_HOURS = f"""
-INSERT INTO accounting_usagehour (cluster_id, day, hour_at, partition, gpu_model_id, gpu_seconds)
-WITH held AS ({_GPU_RECORDS})
-SELECT %(cluster)s, (%(hour_days)s::date[])[bucket], (%(hours)s::timestamptz[])[bucket], partition, model_id,
-       sum(gpus * {_OVERLAP.format(bounds="hours", until="until")})
-FROM held CROSS JOIN LATERAL {_BUCKETS.format(bounds="hours")} AS bucket
-GROUP BY bucket, partition, model_id
+WITH {lines.usage_lines(where="cluster_id = %(cluster)s")}
+SELECT cluster_id, (%(days)s::date[])[bucket], partition, account, namespace, user_name, qos, gpu_model_id, gpu_size,
+       sum(record_count), sum(started_count), sum(gpu_seconds), sum(cpu_milliseconds) / 1000, sum(wall_seconds)
+FROM line GROUP BY bucket, cluster_id, partition, account, namespace, user_name, qos, gpu_model_id, gpu_size
 """
 
 # A record's GPUs lie on its nodes in proportion to the GPUs of that model that each node has (sacct does not say more); where the
-# inventory knows none of them, the time is unplaced. Held GPUs count before planned down, down and reserved, in that order.
-BUILD_NODE_HOURS = f"""
+# inventory knows none of them, the time is unplaced.
+CUT_HOURS = f"""
+CREATE TEMPORARY TABLE hourly ON COMMIT DROP AS
+WITH stay AS ({lines.GPU_STAYS}), spread AS (
+    SELECT stay.*, node.id AS node_id, coalesce(inventory.gpu_model_id, model_id) AS placed_model_id, inventory.gpu_count,
+           sum(inventory.gpu_count) OVER whole AS whole_count, row_number() OVER whole AS place
+    FROM stay
+    LEFT JOIN LATERAL unnest(nodes) AS host (name) ON true
+    LEFT JOIN estate_node node ON node.cluster_id = stay.cluster_id AND node.name = host.name
+    LEFT JOIN estate_nodeinventory inventory
+           ON inventory.node_id = node.id AND inventory.valid_during @> started_at AND inventory.gpu_count > 0
+          AND (model_id IS NULL OR inventory.gpu_model_id = model_id)
+    WINDOW whole AS (PARTITION BY external_id, submitted_at, number)
+), placed AS (
+    SELECT since, until, partition, node_id, placed_model_id AS model_id,
+           CASE WHEN gpu_count = whole_count THEN gpus ELSE gpus * gpu_count / whole_count END AS gpus
+    FROM spread WHERE gpu_count IS NOT NULL
+    UNION ALL
+    SELECT since, until, partition, NULL, model_id, gpus FROM spread WHERE whole_count IS NULL AND place = 1
+)
+SELECT bucket, partition, node_id, model_id, sum(gpus * ({lines.overlap()})) AS held
+FROM placed CROSS JOIN LATERAL {lines.buckets()} AS bucket
+GROUP BY bucket, partition, node_id, model_id
+"""
+
+BUILD_USAGE_HOURS = """
+INSERT INTO accounting_usagehour (cluster_id, day, hour_at, partition, gpu_model_id, gpu_seconds)
+SELECT %(cluster)s, (%(hour_days)s::date[])[bucket], to_timestamp((%(cuts)s::bigint[])[bucket]), partition, model_id, sum(held)
+FROM hourly GROUP BY bucket, partition, model_id
+"""
+
+# Held GPUs count before planned down, down and reserved, in that order: a GPU-second is in one part of the identity only.
+BUILD_NODE_HOURS = """
 INSERT INTO accounting_nodehour (cluster_id, node_id, gpu_model_id, day, hour_at, allocated_gpu_seconds, sharing_gpu_seconds,
                                  unplaced_gpu_seconds, planned_allocated_gpu_seconds, down_allocated_gpu_seconds,
                                  reserved_allocated_gpu_seconds)
-WITH held AS ({_GPU_RECORDS}), spread AS (
-    SELECT since, until, held.gpus, node.id AS node_id, coalesce(inventory.gpu_model_id, model_id) AS model_id,
-           inventory.gpu_count, sum(inventory.gpu_count) OVER stay AS stay_gpu_count, row_number() OVER stay AS place
-    FROM held
-    LEFT JOIN LATERAL unnest(nodes) AS host (name) ON true
-    LEFT JOIN estate_node node ON node.cluster_id = %(cluster)s AND node.name = host.name
-    LEFT JOIN estate_nodeinventory inventory
-           ON inventory.node_id = node.id AND inventory.valid_during @> since AND inventory.gpu_count > 0
-          AND (model_id IS NULL OR inventory.gpu_model_id = model_id)
-    WINDOW stay AS (PARTITION BY external_id, submitted_at, number)
-), placed AS (
-    SELECT since, until, node_id, model_id, gpus * gpu_count / stay_gpu_count AS gpus FROM spread WHERE gpu_count IS NOT NULL
-    UNION ALL
-    SELECT since, until, NULL, model_id, gpus FROM spread WHERE stay_gpu_count IS NULL AND place = 1
-), hourly AS (
-    SELECT bucket, node_id, model_id, sum(gpus * {_OVERLAP.format(bounds="hours", until="until")}) AS held
-    FROM placed CROSS JOIN LATERAL {_BUCKETS.format(bounds="hours")} AS bucket
+WITH node_hour AS (
+    SELECT bucket, node_id, model_id, sum(held) AS held,
+           tstzrange(to_timestamp((%(cuts)s::bigint[])[bucket]), to_timestamp((%(cuts)s::bigint[])[bucket + 1])) AS hour
+    FROM hourly GROUP BY bucket, node_id, model_id
+), capacity AS (
+    SELECT bucket, node_id, model_id, 
+           sum(gpu_count * extract(epoch FROM upper(valid_during * hour) - lower(valid_during * hour))) AS reported
+    FROM node_hour JOIN estate_nodeinventory USING (node_id)
+    WHERE gpu_model_id = model_id AND valid_during && hour
     GROUP BY bucket, node_id, model_id
-), spanned AS (
-    SELECT hourly.*, tstzrange((%(hours)s::timestamptz[])[bucket], (%(hours)s::timestamptz[])[bucket + 1]) AS hour FROM hourly
+), state AS (
+    SELECT bucket, node_id, model_id,
+           sum(seconds) FILTER (WHERE condition = 'planned_down') AS planned,
+           sum(seconds) FILTER (WHERE condition = 'down') AS down,
+           sum(seconds) FILTER (WHERE condition = 'reserved') AS reserved
+    FROM node_hour
+    JOIN estate_nodestate span USING (node_id)
+    JOIN estate_nodeinventory inventory USING (node_id)
+    CROSS JOIN LATERAL (SELECT span.valid_during * inventory.valid_during * hour AS shared) AS cut
+    CROSS JOIN LATERAL (SELECT gpu_count * extract(epoch FROM upper(shared) - lower(shared)) AS seconds) AS gpu_time
+    WHERE gpu_model_id = model_id AND span.valid_during && hour AND NOT isempty(shared)
+    GROUP BY bucket, node_id, model_id
 ), capped AS (
-    SELECT spanned.*, least(held, reported) AS allocated, reported, planned, down, reserved
-    FROM spanned CROSS JOIN LATERAL (
-        SELECT coalesce(sum(gpu_count * extract(epoch FROM upper(valid_during * hour) - lower(valid_during * hour))), 0) AS reported
-        FROM estate_nodeinventory
-        WHERE node_id = spanned.node_id AND gpu_model_id = spanned.model_id AND valid_during && hour
-    ) AS capacity CROSS JOIN LATERAL (
-        SELECT coalesce(sum(seconds) FILTER (WHERE condition = 'planned_down'), 0) AS planned,
-               coalesce(sum(seconds) FILTER (WHERE condition = 'down'), 0) AS down,
-               coalesce(sum(seconds) FILTER (WHERE condition = 'reserved'), 0) AS reserved
-        FROM (
-            SELECT condition, gpu_count * extract(epoch FROM upper(common) - lower(common)) AS seconds
-            FROM estate_nodestate state
-            JOIN estate_nodeinventory inventory ON inventory.node_id = state.node_id AND inventory.gpu_model_id = spanned.model_id
-            CROSS JOIN LATERAL (SELECT state.valid_during * inventory.valid_during * hour AS common) AS cut
-            WHERE state.node_id = spanned.node_id AND NOT isempty(common)
-        ) AS span
-    ) AS states
-), parted AS (
-    SELECT *, least(planned, reported - allocated) AS planned_left,
-           least(down, reported - allocated - least(planned, reported - allocated)) AS down_left
-    FROM capped
+    SELECT node_hour.*, least(held, coalesce(reported, 0)) AS allocated, greatest(0, coalesce(reported, 0) - held) AS spare,
+           coalesce(planned, 0) AS planned, coalesce(down, 0) AS down, coalesce(reserved, 0) AS reserved
+    FROM node_hour
+    LEFT JOIN capacity USING (bucket, node_id, model_id)
+    LEFT JOIN state USING (bucket, node_id, model_id)
 )
-SELECT %(cluster)s, node_id, model_id, (%(hour_days)s::date[])[bucket], lower(hour),
-       allocated,
+SELECT %(cluster)s, node_id, model_id, (%(hour_days)s::date[])[bucket], lower(hour), allocated,
        CASE WHEN node_id IS NULL THEN 0 ELSE held - allocated END,
        CASE WHEN node_id IS NULL THEN held ELSE 0 END,
-       planned - planned_left,
-       down - down_left,
-       reserved - least(reserved, reported - allocated - planned_left - down_left)
-FROM parted
+       greatest(0, planned - spare),
+       greatest(0, down - greatest(0, spare - planned)),
+       greatest(0, reserved - greatest(0, spare - planned - down))
+FROM capped
 """
