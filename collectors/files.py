@@ -90,15 +90,10 @@ def lines_of(path: str, meter: Meter = no_meter) -> Iterator[Iterator[bytes]]:
         yield _lines(stream, name_of(path))
 
 
-def text_of(path: str) -> str:
-    """The whole text of a small input (an inventory, not a dump); raises InputError as `lines_of` does."""
-    name = name_of(path)
-    with _stream(path, no_meter) as stream, _explained(name):
-        data = stream.read()
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as exc:
-        raise InputError(f"{name}: not UTF-8 text ({exc.reason} at byte {exc.start:,})") from exc
+def bytes_of(path: str) -> bytes:
+    """The whole of a small input (an inventory, not a dump); raises InputError as `lines_of` does."""
+    with _stream(path, no_meter) as stream, _explained(name_of(path)):
+        return stream.read()
 
 
 @contextmanager

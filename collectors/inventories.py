@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+import io
 
 from accounting.domain.records import NodeFact, Rejected
 from collectors.kubernetes import nodes as kubernetes
+from collectors.slurm.nodes import NodeInventory, read_nodes
 
 
-class Inventory(NamedTuple):
-    facts: list[NodeFact]
-    rejections: list[Rejected]
-
-
-def is_kubernetes(text: str) -> bool:
+def is_kubernetes(data: bytes) -> bool:
     """JSON is what kubectl prints; the Slurm tools print text."""
-    return text.lstrip()[:1] in {"{", "["}
+    return data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in {b"{", b"["}
 
 
-def read_inventory(text: str) -> Inventory:
-    """Facts of every node; raises ValueError when `text` is none of the three kinds or names no node."""
-    read = kubernetes.parse_nodes(text)
-    inventory = _sorted_out(read)
-    if not inventory.facts and not inventory.rejections:
-        raise ValueError("no node in it; save the output of the command with all its nodes")
-    return inventory
+def read_inventory(data: bytes, cluster: str) -> NodeInventory:
+    """Nodes of `cluster` from any kind of inventory; raises ValueError when `data` is none, with the command that prints one."""
+    return _kubernetes(data) if is_kubernetes(data) else read_nodes(io.BytesIO(data), cluster=cluster)
 
 
-def _sorted_out(read: Iterable[NodeFact | Rejected]) -> Inventory:
-    inventory = Inventory([], [])
-    for each in read:
-        if isinstance(each, Rejected):
-            inventory.rejections.append(each)
-        else:
-            inventory.facts.append(each)
-    return inventory
+def _kubernetes(data: bytes) -> NodeInventory:
+    read = list(kubernetes.parse_nodes(data))
+    facts = [each for each in read if isinstance(each, NodeFact)]
+    rejections = [each for each in read if isinstance(each, Rejected)]
+    return NodeInventory(facts, rejections, len(read), len(facts), 0)

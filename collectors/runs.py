@@ -7,7 +7,7 @@ transaction, which also holds the run's row: so a run whose row nobody holds any
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import NamedTuple
@@ -19,8 +19,9 @@ from accounting.domain.records import Rejected, UsageRecord
 from accounting.ingest import ingest_nodes, ingest_records, note_intake
 from collectors import files, leases
 from collectors.files import InputError, Meter, no_meter
-from collectors.inventories import Inventory, read_inventory
+from collectors.inventories import read_inventory
 from collectors.models import Rejection, Run, RunStatus, Source, SourceFile
+from collectors.slurm.nodes import NodeInventory
 from collectors.slurm.reader import SacctHeaderError, SacctReader
 from estate.models import Cluster
 
@@ -102,17 +103,16 @@ def import_sacct(cluster: Cluster, path: str, *, meter: Meter = no_meter, held: 
     return _outcome(run, sieve.kept)
 
 
-def import_nodes(cluster: Cluster, name: str, text: str, *, as_of: datetime | None, complete: bool) -> Outcome:
-    """Read one inventory (in any of its formats) into `cluster`; counts are of nodes. Raises InputError or DatabaseError."""
+def import_nodes(cluster: Cluster, name: str, data: bytes, *, as_of: datetime | None, complete: bool) -> Outcome:
+    """Read one inventory, of any kind, into `cluster`; lines are its entries. Raises InputError or DatabaseError."""
     with _recorded(cluster, "nodes", name, None) as run:
-        inventory = _inventory(name, text)
-        result = ingest_nodes(cluster, inventory.facts, as_of=as_of, complete=complete)
-        run.line_count = len(inventory.facts) + len(inventory.rejections)
-        run.accepted_count, run.changed_count = len(inventory.facts), result.changed_count
+        inventory = _inventory(cluster, name, data)
+        result = ingest_nodes(cluster, inventory.nodes, as_of=as_of, complete=complete)
+        run.line_count, run.accepted_count = inventory.line_count, inventory.accepted_count
+        run.ignored_count, run.changed_count = inventory.ignored_count, result.changed_count
         _keep(run, inventory.rejections, len(inventory.rejections))
-        if result.absent_count:
-            gone = "they end here" if complete else "they stay; --complete ends them"
-            run.message = f"{run.message} {result.absent_count} known nodes are not in it: {gone}.".strip()
+        gone = "ended" if complete else "stayed (--complete ends them)"
+        run.message += f"{result.absent_count} known nodes are not in it and {gone}." if result.absent_count else ""
     return _outcome(run, inventory.rejections)
 
 
@@ -131,9 +131,9 @@ def _reader(cluster: Cluster, name: str, lines: Iterator[bytes], now: datetime) 
         raise InputError(f"{name}: {exc}") from exc
 
 
-def _inventory(name: str, text: str) -> Inventory:
+def _inventory(cluster: Cluster, name: str, data: bytes) -> NodeInventory:
     try:
-        return read_inventory(text)
+        return read_inventory(data, cluster.name)
     except ValueError as exc:
         raise InputError(f"{name}: {exc}") from exc
 
@@ -179,16 +179,16 @@ def reason_of(exc: BaseException) -> str:
     return words[0] if isinstance(exc, InputError | leases.LeaseLostError) else f"{type(exc).__name__}: {words[0]}"
 
 
-def _keep(run: Run, kept: Iterable[Rejected], count: int) -> None:
-    """Store refused lines of `run`; the message says so when there were more than are kept."""
+def _keep(run: Run, rejections: Sequence[Rejected], count: int) -> None:
+    """Store the first refused lines of `run`, of `count` in all; the message says so when there were more than are kept."""
     rows = (
         Rejection(run=run, line_number=line.line_number, raw=_clean(line.raw)[:RAW_LENGTH], reason=_clean(line.reason)[:500])
-        for line in kept
+        for line in rejections[:KEPT_REJECTIONS]
     )
     Rejection.objects.bulk_create(rows, batch_size=500)
     run.rejected_count = count
     if count > KEPT_REJECTIONS:
-        run.message = f"{count:,} lines were rejected; the first {KEPT_REJECTIONS:,} are kept."
+        run.message = f"{count:,} lines were rejected; the first {KEPT_REJECTIONS:,} are kept. "
 
 
 def _remember(held: Held, through_at: datetime | None) -> None:

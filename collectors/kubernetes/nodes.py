@@ -40,7 +40,7 @@ BYTES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "M
 QUANTITY = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>m|[kMGT]i?|Ki)?")
 
 
-def parse_nodes(text: str) -> Iterator[NodeFact | Rejected]:
+def parse_nodes(text: str | bytes) -> Iterator[NodeFact | Rejected]:
     """Facts of every node in a List (or of a single Node); a malformed item is rejected with its position from 1.
 
     Raises ValueError when `text` is no JSON or holds no nodes.
@@ -71,7 +71,7 @@ def node_fact(item: Mapping[str, Any]) -> NodeFact:
     )
 
 
-def _items(text: str) -> list[Any]:
+def _items(text: str | bytes) -> list[Any]:
     try:
         document = json.loads(text)
     except ValueError as exc:

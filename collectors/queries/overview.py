@@ -19,8 +19,8 @@ class SourceRow(NamedTuple):
     state: str
     problem: str
     last_good_run: Run | None
-    coverage: Coverage | None
-    lag: timedelta | None
+    through_at: datetime | None
+    lag_seconds: float | None
 
 
 class QualityRow(NamedTuple):
@@ -30,11 +30,12 @@ class QualityRow(NamedTuple):
     rejected_count: int
     failed_count: int
     running_count: int
-    coverage: Coverage | None
+    first_at: datetime | None
+    through_at: datetime | None
 
 
 def source_rows(now: datetime) -> list[SourceRow]:
-    """Every source in order of name; `lag` is how old its cluster's newest fact is at `now`."""
+    """Every source in order of name; `lag_seconds` is how old its cluster's newest fact is at `now`."""
     newest = Run.objects.filter(source=OuterRef("pk")).order_by("-started_at", "-pk").values("pk")
     sources = list(
         Source.objects.select_related("cluster").annotate(
@@ -58,7 +59,9 @@ def quality_rows() -> list[QualityRow]:
         running=Count("runs", filter=Q(runs__status=RunStatus.RUNNING)),
     )
     return [
-        QualityRow(cluster.name, rejected.get(cluster.pk, 0), cluster.failed, cluster.running, coverage.get(cluster.pk))
+        QualityRow(
+            cluster.name, rejected.get(cluster.pk, 0), cluster.failed, cluster.running, *coverage.get(cluster.pk, (None, None))
+        )
         for cluster in clusters
     ]
 
@@ -70,7 +73,9 @@ def recent_runs() -> QuerySet[Run]:
 
 def _source_row(source: Source, last: Run | None, good: Run | None, coverage: Coverage | None, now: datetime) -> SourceRow:
     state, problem = _state(source, last, now)
-    return SourceRow(source, state, problem, good, coverage, None if coverage is None else now - coverage.through_at)
+    if coverage is None:
+        return SourceRow(source, state, problem, good, None, None)
+    return SourceRow(source, state, problem, good, coverage.through_at, (now - coverage.through_at).total_seconds())
 
 
 def _state(source: Source, last: Run | None, now: datetime) -> tuple[str, str]:

@@ -25,8 +25,7 @@ PAGE_LENGTH = 50
 def collectors(request: HttpRequest) -> HttpResponse:
     """Sources, the runs of all clusters, and the quality of what came in."""
     runs = Paginator(recent_runs(), PAGE_LENGTH).get_page(request.GET.get("page"))
-    now = timezone.now()
-    context = {"sources": source_rows(now), "now": now, "runs": runs, "quality": quality_rows(), "section": "collectors"}
+    context = {"title": "Collectors", "sources": source_rows(timezone.now()), "runs": runs, "quality": quality_rows()}
     return render(request, "collectors/collectors.html", context)
 
 
@@ -36,7 +35,7 @@ def run(request: HttpRequest, run_id: int) -> HttpResponse:
     """One run with the lines that it refused."""
     shown = get_object_or_404(Run.objects.select_related("cluster", "source"), pk=run_id)
     rejections = Paginator(shown.rejections.order_by("line_number"), PAGE_LENGTH).get_page(request.GET.get("page"))
-    return render(request, "collectors/run.html", {"run": shown, "rejections": rejections, "section": "collectors"})
+    return render(request, "collectors/run.html", {"title": f"Run {shown.pk}", "run": shown, "rejections": rejections})
 
 
 @require_POST

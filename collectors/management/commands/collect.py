@@ -112,15 +112,15 @@ class Command(BaseCommand):
         self._load_all(cluster, options["files"], load, "records")
 
     def import_nodes(self, options: dict[str, Any]) -> None:
-        texts = {path: files.text_of(path) for path in options["files"]}
-        kinds = {inventories.is_kubernetes(text) for text in texts.values()}
+        inputs = {path: files.bytes_of(path) for path in options["files"]}
+        kinds = {inventories.is_kubernetes(data) for data in inputs.values()}
         if len(kinds) > 1:
             raise InputError("the files are of both Slurm and Kubernetes; import them one cluster at a time")
         cluster = cluster_for(options["cluster"], Scheduler.KUBERNETES if kinds.pop() else Scheduler.SLURM, None)
         as_of = in_zone_of(cluster, options["as_of"])
 
         def load(path: str) -> runs.Outcome:
-            return runs.import_nodes(cluster, files.name_of(path), texts[path], as_of=as_of, complete=options["complete"])
+            return runs.import_nodes(cluster, files.name_of(path), inputs[path], as_of=as_of, complete=options["complete"])
 
         self._load_all(cluster, options["files"], load, "nodes")
 
@@ -193,11 +193,12 @@ class Command(BaseCommand):
         lines, accepted, rejected, ignored, changed = (
             sum(column) for column in zip(*(each[1:6] for each in outcomes), strict=True)
         )
+        rate = accepted / max(seconds, 0.001)
         for outcome in outcomes:
             self._tell_rejections(outcome)
         self._say(
-            f"{lines:,} lines: {accepted:,} {unit} accepted, {rejected:,} rejected, {ignored:,} ignored; {changed:,} rows "
-            f"changed, {day_count:,} days rebuilt; {seconds:.1f} s, {accepted / max(seconds, 0.001):,.0f} {unit}/s"
+            f"lines {lines:,} = accepted {accepted:,} + rejected {rejected:,} + ignored {ignored:,}; "
+            f"changed rows {changed:,}, rebuilt days {day_count:,}; {seconds:.1f} s, {rate:,.0f} {unit}/s"
         )
 
     def _tell_rejections(self, outcome: runs.Outcome) -> None:
