@@ -1,0 +1,53 @@
+"""Where a report on records reads from: the daily rollup where it can answer exactly, else the facts."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from django.conf import settings
+
+from accounting.domain.reports import ReportRequest
+from accounting.queries import lines
+from accounting.queries.dimensions import ONLY_IN_FACTS
+from estate.domain import periods
+
+
+class Source(NamedTuple):
+    """A common table expression `f` with a column `day`, and its parameters."""
+
+    text: str
+    params: dict[str, object]
+
+
+FROM_ROLLUP = """
+f AS (
+    SELECT * FROM accounting_usageday WHERE day >= %(first)s AND day < %(last)s
+)"""
+
+FROM_FACTS = """
+{lines}, f AS (
+    SELECT line.*, cpu_milliseconds / 1000.0 AS cpu_seconds, (%(days)s::date[])[bucket] AS day FROM line
+)"""
+
+
+def usage_source(request: ReportRequest) -> Source:
+    """`f` with record_count, started_count, gpu_seconds, cpu_seconds and wall_seconds by day, who and GPU model."""
+    in_rollup = request.zone.key == settings.ESTATE_ZONE and not set(request.by) & set(ONLY_IN_FACTS)
+    return from_rollup(request) if in_rollup else from_facts(request)
+
+
+def from_rollup(request: ReportRequest) -> Source:
+    return Source(FROM_ROLLUP, {"first": request.first, "last": request.last})
+
+
+def from_facts(request: ReportRequest) -> Source:
+    extra = [ONLY_IN_FACTS[name] for name in request.by if name in ONLY_IN_FACTS]
+    text = FROM_FACTS.format(lines=lines.usage_lines(extra))
+    return Source(text, {"days": periods.dates(request.first, request.last)} | lines.cut_params(midnights(request)))
+
+
+def midnights(request: ReportRequest) -> list[datetime]:
+    """The bounds of the request's days, one more than there are days."""
+    days = periods.dates(request.first, request.last)
+    return [*(periods.midnight(on, request.zone) for on in days), periods.midnight(request.last, request.zone)]

@@ -1,0 +1,96 @@
+"""How long requests waited (report `waits`): records submitted in the period, with those that have not started as "at least this long"."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from django.db import connection
+
+from accounting.domain.quantiles import WaitSummary, quantiles, summary
+from accounting.domain.reports import ReportRequest, Value
+from accounting.queries.dimensions import OF_RECORDS, RECORD_FILTERS, compose, grouping
+from accounting.queries.lines import epoch
+from accounting.queries.sources import midnights
+from estate.domain import periods
+
+DIMENSIONS = [
+    "cluster",
+    "scheduler",
+    "partition",
+    "project",
+    "account",
+    "namespace",
+    "user",
+    "gpu_model",
+    "gpu_size",
+    "qos",
+    "day",
+    "week",
+    "month",
+]
+
+
+class WaitRow(NamedTuple):
+    """Waits of one group in whole seconds; quantiles by Kaplan–Meier when some are censored."""
+
+    dimensions: tuple[Value, ...]
+    waits: WaitSummary
+    p50_submit_to_start_seconds: int | None
+
+
+class _Waits(NamedTuple):
+    """All waits of a group: from eligible and from submission, of those that started and of those that have not."""
+
+    started: list[int]
+    censored: list[int]
+    submit_to_start: list[int]
+    submit_censored: list[int]
+
+
+# wait = start − eligible (eligible = submission unless the source says otherwise); censored ones count to their last sighting.
+WAITS = f"""
+WITH f AS (
+    SELECT cluster_id, partition, account, namespace, user_name, qos, gpu_size, started_at IS NOT NULL AS started,
+           coalesce(gpu_model_ids[1], requested_gpu_model_id) AS gpu_model_id,
+           (%(days)s::date[])[width_bucket({epoch("submitted_at")}, %(cuts)s::bigint[])] AS day,
+           greatest(0, {epoch("coalesce(started_at, last_seen_at)")} - {epoch("coalesce(eligible_at, submitted_at)")}) AS wait,
+           greatest(0, {epoch("coalesce(started_at, last_seen_at)")} - {epoch("submitted_at")}) AS from_submission
+    FROM accounting_usagerecord
+    WHERE submitted_at >= %(start)s AND submitted_at < %(end)s
+)
+SELECT {{selected}}
+       coalesce(array_agg(wait) FILTER (WHERE started), '{{{{}}}}'), coalesce(array_agg(wait) FILTER (WHERE NOT started), '{{{{}}}}'),
+       coalesce(array_agg(from_submission) FILTER (WHERE started), '{{{{}}}}'),
+       coalesce(array_agg(from_submission) FILTER (WHERE NOT started), '{{{{}}}}')
+FROM f {{joins}} WHERE {{condition}} {{grouping}}
+"""
+
+
+def waits(request: ReportRequest) -> tuple[list[WaitRow], WaitRow]:
+    """One row per combination of `by`, and the one over all; raises ReportError for an unknown dimension."""
+    parts = compose(request, OF_RECORDS, DIMENSIONS, RECORD_FILTERS)
+    text = WAITS.format(grouping=grouping(request), **parts.as_text())
+    bounds = midnights(request)
+    params = {"days": periods.dates(request.first, request.last), "start": bounds[0], "end": bounds[-1]}
+    with connection.cursor() as cursor:
+        cursor.execute(text, params | {"cuts": [int(at.timestamp()) for at in bounds]} | parts.params)
+        groups = [(row[:-4], _Waits(*row[-4:])) for row in cursor.fetchall()]
+    everything = _Waits(*(_chained(group[number] for _, group in groups) for number in range(4)))
+    return [_row(dimensions, group) for dimensions, group in groups], _row((), everything)
+
+
+def _row(dimensions: tuple[Value, ...], group: _Waits) -> WaitRow:
+    median = quantiles(_histogram(group.submit_to_start, group.submit_censored), (50,))[0]
+    return WaitRow(dimensions, summary(_histogram(group.started, group.censored)), median)
+
+
+def _histogram(started: Iterable[int], censored: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """Wait → how many started and how many were last seen waiting at it."""
+    started_counts, censored_counts = Counter(started), Counter(censored)
+    return {wait: (started_counts[wait], censored_counts[wait]) for wait in started_counts.keys() | censored_counts.keys()}
+
+
+def _chained(lists: Iterable[list[int]]) -> list[int]:
+    return [value for values in lists for value in values]
