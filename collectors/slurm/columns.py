@@ -39,8 +39,9 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 REQUIRED = ("JobID", "Submit", "State", "Start", "End", "AllocTRES")
 DELIMITERS = ("\x1f", "|")
 COMMAND = (
-    "sacct -a -X -D --parsable2 --format=Cluster,JobID,JobIDRaw,User,UID,Account,Partition,QOS,State,ExitCode,Submit,Eligible,Start,End,"
-    "ElapsedRaw,TimelimitRaw,Suspended,ReqTRES,AllocTRES,NNodes,NCPUS,NodeList,Priority,Reservation,Reason,JobName -S START -E END"
+    "sacct -a -X -D --parsable2 --format=Cluster,JobID,JobIDRaw,User,UID,Account,Partition,QOS,State,ExitCode,Submit,Eligible,"
+    "Start,End,ElapsedRaw,TimelimitRaw,Suspended,ReqTRES,AllocTRES,NNodes,NCPUS,NodeList,Priority,Reservation,Reason,JobName "
+    "-S START -E END"
 )
 MAX_HEADER = 16_384
 
@@ -52,12 +53,12 @@ class SacctHeaderError(ValueError):
 class Columns(NamedTuple):
     """Layout of one dump. `pick` takes the fields of a line plus one empty string and gives the values of `COLUMNS` in order.
 
-    `count` is how many fields each line has (one more than names under `sacct -p`, which ends every line with a bar).
+    `field_count` is how many fields each line has (one more than names under `sacct -p`, which ends every line with a bar).
     """
 
     names: tuple[str, ...]
     delimiter: str
-    count: int
+    field_count: int
     present: frozenset[str]
     pick: Callable[[list[str]], tuple[str, ...]]
     ends_with_return: bool
@@ -82,7 +83,7 @@ def read_header(line: bytes) -> Columns:
     return Columns(
         names=names,
         delimiter=delimiter,
-        count=len(names),
+        field_count=len(names),
         present=frozenset(name for name, index in chosen.items() if index is not None),
         pick=itemgetter(*(len(names) if index is None else index for index in chosen.values())),
         ends_with_return=bare != text,

@@ -15,13 +15,27 @@ _SOCKETS = re.compile(r"\([^)]*\)")
 _GPU = re.compile(r"gpu(?::(?P<model>[^:,()]+))?(?::no_consume)?:(?P<count>\d{1,9})", re.ASCII)
 _STATE_PART = re.compile(r"[A-Z][A-Z_]*")
 
-# slurm.conf(5), sinfo(1) "NODE STATE CODES". A suffix stands for a flag; those that leave a node usable or power it down on demand
+# slurm.conf(5), sinfo(1) "NODE STATE CODES". A suffix stands for a flag; those that leave a node usable or power it down on
+# demand
 # (~ # ! % @ ^ -) change nothing here.
 SUFFIX_FLAGS = {"*": "NOT_RESPONDING", "$": "MAINT"}
 SUFFIXES = "*~#!%$@^-+"
 PLANNED_DOWN = frozenset({"MAINT", "MAINTENANCE"})
 BROKEN = frozenset(
-    {"DOWN", "FAIL", "FAILING", "FAILG", "FAILED", "NOT_RESPONDING", "NO_RESPOND", "ERROR", "ERR", "INVAL", "INVALID_REG", "INVALID"}
+    {
+        "DOWN",
+        "FAIL",
+        "FAILING",
+        "FAILG",
+        "FAILED",
+        "NOT_RESPONDING",
+        "NO_RESPOND",
+        "ERROR",
+        "ERR",
+        "INVAL",
+        "INVALID_REG",
+        "INVALID",
+    }
 )
 DRAINED = frozenset({"DRAIN", "DRAINED", "DRAINING", "DRNG"})
 RESERVED = frozenset({"RESERVED", "RESV"})
@@ -80,7 +94,8 @@ def state_words(text: str) -> frozenset[str]:
 def node_state(words: frozenset[str], reason: str) -> str | None:
     """`up`, `down`, `planned_down`, `reserved`, None when it is not known (definitions.md, "Capacity and utilisation").
 
-    A node that is only drained, for a reason that speaks of maintenance, is planned down; any other drain is taken for a fault. A draining
+    A node that is only drained, for a reason that speaks of maintenance, is planned down; any other drain is taken for a fault.
+    A draining
     node is down as well: what its last jobs still hold is told by their records.
     """
     if words & PLANNED_DOWN:

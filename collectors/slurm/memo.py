@@ -11,7 +11,8 @@ MEMO_LIMIT = 50_000
 
 
 class Memo(dict[K, V]):
-    """`memo[text]` is `read(text)`, read once. Errors are not remembered; at `limit` entries it starts over, so memory stays flat."""
+    """`memo[text]` is `read(text)`, read once. Errors are not remembered; at `limit` entries it starts over,
+    so memory stays flat."""
 
     __slots__ = ("_limit", "_read")
 

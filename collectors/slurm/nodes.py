@@ -45,7 +45,8 @@ class InventoryHeaderError(ValueError):
 
 
 class NodeInventory(NamedTuple):
-    """`nodes` by first appearance. Entries are lines of `sinfo` or records of `scontrol`: accepted + rejected + ignored = entries."""
+    """`nodes` by first appearance. Entries are lines of `sinfo` or records of `scontrol`: accepted +
+    rejected + ignored = entries."""
 
     nodes: list[NodeFact]
     rejections: list[Rejected]
@@ -55,7 +56,8 @@ class NodeInventory(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """One line of sinfo or one record of scontrol, as texts by the keys of `COLUMN_NAMES`; `fields` is a string when it is unreadable."""
+    """One line of sinfo or one record of scontrol, as texts by the keys of `COLUMN_NAMES`; `fields` is a
+    string when it is unreadable."""
 
     line_number: int
     raw: bytes
@@ -63,7 +65,8 @@ class _Entry(NamedTuple):
 
 
 def read_nodes(lines: Iterable[bytes], *, cluster: str) -> NodeInventory:
-    """Nodes of `cluster` from either kind of text. A node that is listed once per partition is one node. Raises InventoryHeaderError."""
+    """Nodes of `cluster` from either kind of text. A node that is listed once per partition is one node.
+    Raises InventoryHeaderError."""
     numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     first = next(numbered, None)
     if first is None:
@@ -102,7 +105,9 @@ def _facts(fields: dict[str, str] | str, cluster: str) -> list[NodeFact]:
         return []
     reason = _AUTHOR.sub("", fields.get("reason", "").strip())
     reason = "" if reason in NO_TEXT else reason
-    partitions = tuple(part.strip().rstrip("*") for part in fields.get("partitions", "").split(",") if part.strip() not in NO_TEXT)
+    partitions = tuple(
+        part.strip().rstrip("*") for part in fields.get("partitions", "").split(",") if part.strip() not in NO_TEXT
+    )
     gpus: tuple[GpuPart, ...] = gpus_of_node(fields["gres"])
     cpus, memory = _number("CPUs", fields.get("cpus", "")), _number("Memory", fields.get("memory", ""))
     return [NodeFact(name, partitions, gpus, cpus, memory, node_state(words, reason), reason) for name in names]

@@ -1,4 +1,5 @@
-"""One line of a sacct dump → typed row, step to ignore, or rejected line. Pure: syntax only; what a row means is in mapping.py."""
+"""One line of a sacct dump → typed row, step to ignore, or rejected line. Pure: syntax only; what a row
+means is in mapping.py."""
 
 from __future__ import annotations
 
@@ -115,7 +116,7 @@ class SacctParser:
 
     def parse_fields(self, fields: list[str], line: bytes, number: int) -> SacctRow | Rejected | Ignored:
         """A row out of the fields of one record; `line` is only shown when it is rejected."""
-        count = self.columns.count
+        count = self.columns.field_count
         if len(fields) != count:
             return Rejected(number, shown(line), _wrong_count(fields, count))
         fields.append("")
@@ -146,7 +147,7 @@ class SacctParser:
         elapsed, suspended = self._elapsed[elapsed_text], self._durations[suspended_text]
         if self._times.second_readings:
             held = None if elapsed is None else elapsed + suspended
-            submit, eligible, start, end = self._times.resolve(submit, eligible, start, end, held)
+            submit, (eligible, start, end) = self._times.resolve(submit, (eligible, start, end), held)
         word, cancelled_by = self._states[state]
         names = self._names
         words = self._words
@@ -188,7 +189,8 @@ class SacctParser:
             "Cluster": self._clusters, "User": self._names, "UID": self._names, "Account": self._names, "State": self._states,
             "Submit": self._times.epochs, "Eligible": self._times.epochs, "Start": self._times.epochs, "End": self._times.epochs,
             "ElapsedRaw": self._elapsed, "TimelimitRaw": self._limits, "Suspended": self._durations, "ReqTRES": self._tres,
-            "AllocTRES": self._tres, "NNodes": self._counts, "NCPUS": self._cpus, "NodeList": self._nodes, "Priority": self._numbers,
+            "AllocTRES": self._tres, "NNodes": self._counts, "NCPUS": self._cpus, "NodeList": self._nodes,
+            "Priority": self._numbers,
         }  # fmt: skip
         for column, text in zip(COLUMNS, values, strict=True):
             reason = _failure(readers[column].__getitem__, text) if column in readers else None
@@ -234,7 +236,8 @@ def _wrong_count(fields: list[str], count: int) -> str:
 
 
 def _identity(job_id: str, raw_id: str) -> tuple[str, str, str]:
-    """(external id, workload id, workload kind). A dump without JobIDRaw has JobID in both places: then that is the external id."""
+    """(external id, workload id, workload kind). A dump without JobIDRaw has JobID in both places: then that
+    is the external id."""
     found = _JOB_ID.fullmatch(job_id)
     if found is None and _PLAIN_ID.fullmatch(job_id) is None:
         raise ValueError(f"JobID: {job_id[:40]!r} is no job id")

@@ -1,7 +1,9 @@
 """Segments of jobs that were resized while they ran. Pure.
 
-Slurm ends a record with state RESIZING and opens the next one under the same job id. slurmdbd keeps (job id, Submit) unique and gives the
-next record the time of the resize as its Submit, so both keep their plain ids; and a running record that was seen before the resize is
+Slurm ends a record with state RESIZING and opens the next one under the same job id. slurmdbd keeps (job id, Submit) unique and
+gives the
+next record the time of the resize as its Submit, so both keep their plain ids; and a running record that was seen before the
+resize is
 replaced by its RESIZING segment. Only where a dump shows a successor under the same Submit does the segment get an id of its own.
 """
 
@@ -20,22 +22,19 @@ class ResizedSegments:
     """Holds back RESIZING records (few) until the end of the dump, when it is known whether their key is taken."""
 
     def __init__(self) -> None:
-        self._segments: dict[Key, dict[datetime | None, UsageRecord]] = {}
+        self.held: dict[Key, dict[datetime | None, UsageRecord]] = {}
         self._taken: set[Key] = set()
 
-    def __bool__(self) -> bool:
-        return bool(self._segments)
-
     def hold_back(self, record: UsageRecord) -> None:
-        self._segments.setdefault(_key(record), {})[record.ended_at] = record
+        self.held.setdefault(_key(record), {})[record.ended_at] = record
 
     def note_successor(self, record: UsageRecord) -> None:
-        if _key(record) in self._segments:
+        if _key(record) in self.held:
             self._taken.add(_key(record))
 
     def release(self) -> Iterator[UsageRecord]:
         """All segments; those whose key another record has get `<id>/<epoch seconds of their end>`."""
-        for key, by_end in self._segments.items():
+        for key, by_end in self.held.items():
             *earlier, last = sorted(by_end.values(), key=_end)
             yield from map(_with_own_id, earlier)
             yield _with_own_id(last) if key in self._taken else last

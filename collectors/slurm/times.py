@@ -1,14 +1,16 @@
 """Times as sacct prints them: wall clock of the cluster's zone without an offset, epoch seconds, or a word for "none". Pure.
 
-All results are whole epoch seconds. A wall-clock time that stands for two instants (the hour that is repeated in autumn, and by PEP 495
-also the hour that is skipped in spring) is read as the first of them; `resolve` then lets the order of the record's own events decide.
+All results are whole epoch seconds. A wall-clock time that stands for two instants (the hour that is repeated in autumn, and by
+PEP 495
+also the hour that is skipped in spring) is read as the first of them; `resolve` then lets the order of the record's own events
+decide.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from itertools import product
+from itertools import pairwise, product
 from zoneinfo import ZoneInfo
 
 from collectors.slurm.memo import Memo
@@ -22,6 +24,8 @@ _EPOCH = re.compile(r"\d{1,12}", re.ASCII)
 _DURATION = re.compile(
     r"(?:(?P<days>\d{1,9})-)?(?:(?P<hours>\d{1,9}):)?(?P<minutes>\d{1,9}):(?P<seconds>[0-5]?\d)(?:\.\d+)?", re.ASCII
 )
+
+Times = tuple[int | None, int | None, int | None]
 
 
 class LocalTimes:
@@ -63,19 +67,23 @@ class LocalTimes:
             self.second_readings[first] = second
         return first
 
-    def resolve(
-        self, submit: int, eligible: int | None, start: int | None, end: int | None, held_s: int | None
-    ) -> tuple[int | None, ...]:
-        """The readings of (submit, eligible, start, end) that fit one another best: in order, and `held_s` = end − start.
+    def resolve(self, submit: int, others: Times, held_s: int | None) -> tuple[int, Times]:
+        """The readings of submit and (eligible, start, end) that fit one another best: in order, and `held_s` = end − start.
 
-        Preferred are, in this sequence: fewest events out of order, the smallest deviation from `held_s` (elapsed + suspended, None
-        when it is not known), the earlier reading of each.
+        Preferred are, in this sequence: fewest events out of order, the smallest deviation from `held_s` (elapsed + suspended,
+        None when it is not known), the earlier reading of each.
         """
-        second = self.second_readings
-        events = (submit, eligible, start, end)
-        readings = [(event,) if event is None or event not in second else (event, second[event]) for event in events]
-        # An Eligible time that sacct put after Start is no event of this record's life; it must not pull the others.
-        return min(product(*readings), key=lambda times: (_misfit(times, held_s), _lateness(times, events)))
+        chosen = min(
+            product(self._readings(submit), *map(self._readings, others)),
+            key=lambda times: (
+                _misfit(times, held_s),
+                sum(at != first for at, first in zip(times, (submit, *others), strict=True)),
+            ),
+        )
+        return chosen[0] or submit, (chosen[1], chosen[2], chosen[3])
+
+    def _readings(self, epoch: int | None) -> tuple[int | None, ...]:
+        return (epoch,) if epoch is None or epoch not in self.second_readings else (epoch, self.second_readings[epoch])
 
 
 def _second_of_day(clock: str) -> int:
@@ -105,14 +113,10 @@ def _offset(instant: datetime) -> timedelta | None:
 
 def _misfit(times: tuple[int | None, ...], held_s: int | None) -> tuple[int, int]:
     known = [at for at in times if at is not None]
-    disorder = sum(later < earlier for earlier, later in zip(known, known[1:], strict=False))
+    disorder = sum(later < earlier for earlier, later in pairwise(known))
     start, end = times[2], times[3]
     deviation = abs(end - start - held_s) if start is not None and end is not None and held_s is not None else 0
     return disorder, deviation
-
-
-def _lateness(times: tuple[int | None, ...], events: tuple[int | None, ...]) -> int:
-    return sum(at != event for at, event in zip(times, events, strict=True))
 
 
 def duration_seconds(text: str) -> int:

@@ -1,6 +1,7 @@
 """Slurm's TRES strings (`billing=16,cpu=1,gres/gpu:a100=1,gres/gpu=1,mem=2000M,node=1`) as quantities. Pure.
 
-GPUs follow definitions.md, "GPUs of a usage record": `gres/gpu` is the total, typed keys are parts of it, a MIG slice counts its fraction.
+GPUs follow definitions.md, "GPUs of a usage record": `gres/gpu` is the total, typed keys are parts of it, a MIG slice counts
+its fraction.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ ZERO = Decimal(0)
 
 
 class Tres(NamedTuple):
-    """Quantities of one TRES string. `gpus` is None when they cannot be told (shards without a known number per GPU); then no parts."""
+    """Quantities of one TRES string. `gpus` is None when they cannot be told (shards without a known number
+    per GPU); then no parts."""
 
     cpus: Decimal | None
     memory_mib: int | None
@@ -51,7 +53,8 @@ NOTHING = Tres(None, None, None, ZERO, ())
 def tres_reader(shards_per_gpu: int | None = None) -> Memo[str, Tres]:
     """A remembered `read_tres` for one cluster.
 
-    `shards_per_gpu` is what one GPU is divided into (`Gres=gpu:4,shard:16` → 4). sacct does not print it: with None, the GPUs of a record
+    `shards_per_gpu` is what one GPU is divided into (`Gres=gpu:4,shard:16` → 4). sacct does not print it: with None, the GPUs
+    of a record
     that holds shards are unknown (None), never 0 and never a whole GPU.
     """
     if shards_per_gpu is not None and shards_per_gpu < 1:
