@@ -7,13 +7,28 @@ import sys
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "estate.config.settings")
-    from django.core.management import execute_from_command_line
+    try:
+        from django.core.management import execute_from_command_line
+        from django.db import OperationalError
 
-    from estate.config import engines
-
-    if engines.wanted_by(sys.argv):
-        engines.ensure()
-    execute_from_command_line(sys.argv)
+        from estate import engines
+        from estate.env import ConfigurationError
+    except ModuleNotFoundError as exc:
+        if (exc.name or "").partition(".")[0] in {"estate", "accounting", "collectors"}:
+            raise
+        sys.exit(f"Error: the package {exc.name} is missing; run `make setup`, then .venv/bin/python manage.py …")
+    try:
+        if engines.wanted_by(sys.argv):
+            engines.ensure()
+        execute_from_command_line(sys.argv)
+    except (ConfigurationError, engines.EngineError) as exc:
+        sys.exit(f"Error: {exc}")
+    except OperationalError as exc:
+        if getattr(exc.__cause__, "sqlstate", None) is not None:
+            raise
+        sys.exit(f"Error: the database cannot be reached: {str(exc).splitlines()[-1]}; see `manage.py doctor`")
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 if __name__ == "__main__":

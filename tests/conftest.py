@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from estate.config import engines
+from estate import engines
 from estate.models import AccountMapping, Cluster, Project, ProjectMember, Role, User
 
 # Playwright runs an event loop in the test's thread; Django's own guard against that does not apply here.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import plotly
 from csp.constants import NONCE, NONE, SELF
 
-from estate.config import engines, env
+from estate import engines, env
 
 BASE_DIR = env.ROOT
 DATA_DIR = env.data_dir()
@@ -19,17 +20,51 @@ DEBUG = env.flag("DEBUG")
 def _secret_key() -> str:
     """`SECRET_KEY`, or one made once and kept in the data folder (an embedded, single-host installation)."""
     given = env.text("SECRET_KEY")
+    if given and len(given) < 32:
+        raise env.ConfigurationError("SECRET_KEY: write at least 32 random characters")
     return given or engines.local_secret()
+
+
+def _url(name: str, schemes: set[str], example: str) -> SplitResult:
+    """A setting that is a URL. The message never shows its value: it may hold a password."""
+    try:
+        parts = urlsplit(env.text(name))
+        valid = parts.scheme in schemes and (parts.port is None or parts.port > 0)
+    except ValueError:
+        valid = False
+    if not valid:
+        raise env.ConfigurationError(f"{name}: write {example}")
+    return parts
+
+
+def _broker() -> str:
+    if not env.text("REDIS_URL"):
+        return f"redis+socket://{quote(str(engines.broker_socket()))}"
+    _url("REDIS_URL", {"redis", "rediss", "redis+socket"}, "redis://host:6379/0 (or rediss://, redis+socket:///path)")
+    return env.text("REDIS_URL")
+
+
+def _currency(code: str) -> str:
+    if len(code) != 3 or not code.isascii() or not code.isalpha() or not code.isupper():
+        raise env.ConfigurationError(f"ESTATE_CURRENCY={code}: write an ISO 4217 code such as EUR")
+    return code
+
+
+def _origins(names: list[str]) -> list[str]:
+    for name in names:
+        if not name.startswith(("https://", "http://")):
+            raise env.ConfigurationError(f"CSRF_TRUSTED_ORIGINS={name}: write https://{name}")
+    return names
 
 
 def _database() -> dict[str, Any]:
     url = env.text("DATABASE_URL")
     common: dict[str, Any] = {"ENGINE": "django.db.backends.postgresql", "CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
     if not url:
-        return common | {"NAME": "estate", "USER": "estate", "HOST": str(engines.socket_dir())}
-    parts = urlsplit(url)
-    if parts.scheme not in {"postgres", "postgresql"} or not parts.path.strip("/"):
-        raise env.ConfigurationError("DATABASE_URL: write postgresql://user:password@host:5432/name (PostgreSQL only)")
+        return common | {"NAME": "estate", "USER": "estate", "HOST": str(engines.socket_dir()), "PORT": "5432"}
+    parts = _url("DATABASE_URL", {"postgres", "postgresql"}, "postgresql://user:password@host:5432/name (PostgreSQL only)")
+    if not parts.path.strip("/"):
+        raise env.ConfigurationError("DATABASE_URL: the name of the database is missing at its end")
     return common | {
         "NAME": unquote(parts.path.strip("/")),
         "USER": unquote(parts.username or ""),
@@ -49,11 +84,12 @@ def _zone(name: str) -> str:
 
 
 SECRET_KEY = _secret_key()
-ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
-CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
+# Loopback is always allowed: health checks inside a container ask there.
+ALLOWED_HOSTS = [*env.words("ALLOWED_HOSTS"), "localhost", "127.0.0.1", "[::1]"]
+CSRF_TRUSTED_ORIGINS = _origins(env.words("CSRF_TRUSTED_ORIGINS"))
 
 ESTATE_ZONE = _zone(env.text("ESTATE_ZONE", "UTC"))
-ESTATE_CURRENCY = env.text("ESTATE_CURRENCY", "EUR")
+ESTATE_CURRENCY = _currency(env.text("ESTATE_CURRENCY", "EUR"))
 ESTATE_NAME = env.text("ESTATE_NAME", "GPU Estate")
 
 INSTALLED_APPS = [
@@ -131,7 +167,7 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 
 STATIC_URL = "static/"
-STATIC_ROOT = DATA_DIR / "static"
+STATIC_ROOT = Path(env.text("STATIC_ROOT") or DATA_DIR / "static")
 STATICFILES_DIRS: list[Any] = [BASE_DIR / "static", ("plotly", plotly.__path__[0] + "/package_data")]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -139,7 +175,25 @@ STORAGES = {
 }
 WHITENOISE_MAX_AGE = 3600
 
-CELERY_BROKER_URL = env.text("REDIS_URL") or f"redis+socket://{engines.broker_socket()}"
+# The queue is a doorbell: JSON messages of an id or nothing, no results, and a lost one only waits for the next.
+CELERY_BROKER_URL = _broker()
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_RESULT_BACKEND = None
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULE = {
+    "collect what is due": {"task": "collectors.tasks.collect_due", "schedule": 15.0, "options": {"expires": 15}},
+    "rebuild dirty days": {"task": "accounting.tasks.rebuild_rollups", "schedule": 60.0, "options": {"expires": 60}},
+}
+
+WEB_WORKERS = env.number("WEB_WORKERS", 2)
+WEB_THREADS = env.number("WEB_THREADS", 4)
+WORKER_CONCURRENCY = env.number("WORKER_CONCURRENCY", 2)
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
@@ -180,10 +234,11 @@ SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 if env.flag("TRUST_PROXY"):
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": env.text("LOG_LEVEL", "INFO")},
+    "root": {"handlers": ["stderr"], "level": env.one_of("LOG_LEVEL", "INFO", LOG_LEVELS)},
 }
