@@ -79,7 +79,7 @@ def mark_dirty(cursor: CursorWrapper, cluster_id: int, first: datetime, last: da
     zone = ZoneInfo(settings.ESTATE_ZONE)
     days = dates(local_date(first, zone), local_date(last, zone) + ONE_DAY)
     cursor.execute(MARK_DAYS, {"cluster": cluster_id, "days": days})
-    return cursor.rowcount
+    return int(cursor.rowcount)
 
 
 def lock_cluster(cursor: CursorWrapper, cluster_id: int) -> None:
@@ -108,7 +108,7 @@ def _settle_waiting(cursor: CursorWrapper, seen_at: datetime) -> None:
 def _collect_changes(cursor: CursorWrapper, cluster_id: int, observed_at: datetime | None, bounds: _Bounds) -> int:
     span = {"first": bounds.first_submitted_at, "last": bounds.last_submitted_at}
     cursor.execute(COLLECT_CHANGES, {"cluster": cluster_id, "observed": observed_at, **span})
-    return cursor.rowcount
+    return int(cursor.rowcount)
 
 
 def _mark_changes_dirty(cursor: CursorWrapper, cluster_id: int) -> int:
@@ -118,7 +118,7 @@ def _mark_changes_dirty(cursor: CursorWrapper, cluster_id: int) -> int:
     days = dates(local_date(first, zone), local_date(last, zone) + ONE_DAY)
     midnights = [midnight(on, zone) for on in days]
     cursor.execute(MARK_CHANGES, {"cluster": cluster_id, "days": days, "midnights": midnights})
-    return cursor.rowcount
+    return int(cursor.rowcount)
 
 
 class NodeIngestResult(NamedTuple):
@@ -208,7 +208,9 @@ MARK_CHANGES = """
 INSERT INTO accounting_dirtyday (cluster_id, day)
 SELECT DISTINCT %(cluster)s::bigint, (%(days)s::date[])[bucket]
 FROM changed
-CROSS JOIN LATERAL (VALUES (submitted_at, submitted_at), (started_at, last_seen_at), (old_started_at, old_last_seen_at)) AS held (since, until)
+CROSS JOIN LATERAL (
+    VALUES (submitted_at, submitted_at), (started_at, last_seen_at), (old_started_at, old_last_seen_at)
+) AS held (since, until)
 CROSS JOIN LATERAL generate_series(
     width_bucket(since, %(midnights)s::timestamptz[]),
     width_bucket(greatest(since, until - interval '1 microsecond'), %(midnights)s::timestamptz[])) AS bucket

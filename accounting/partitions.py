@@ -23,6 +23,7 @@ class CreatePartitionedModel(CreateModel):
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
+        del from_state
         editor: Any = schema_editor
         model = to_state.apps.get_model(app_label, self.name)
         sql, params = editor.table_sql(model)

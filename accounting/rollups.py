@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
@@ -81,8 +82,12 @@ def _build(cursor: CursorWrapper, cluster_id: int, first: date, last: date) -> N
     days = periods.dates(first, last)
     end = periods.midnight(last, zone)
     hours = [(hour.start, on) for on in days for hour in periods.hours(on, zone)]
-    by_day = {"cluster": cluster_id, "days": days} | lines.cut_params([*(periods.midnight(on, zone) for on in days), end])
-    by_hour = {"cluster": cluster_id, "hour_days": [on for _, on in hours]} | lines.cut_params([*(at for at, _ in hours), end])
+    by_day: dict[str, Any] = {"cluster": cluster_id, "days": days} | lines.cut_params(
+        [*(periods.midnight(on, zone) for on in days), end]
+    )
+    by_hour: dict[str, Any] = {"cluster": cluster_id, "hour_days": [on for _, on in hours]} | lines.cut_params(
+        [*(at for at, _ in hours), end]
+    )
     for kind in (UsageDay, UsageHour, NodeHour):
         kind.objects.filter(cluster=cluster_id, day__gte=first, day__lt=last).delete()
     cursor.execute(BUILD_USAGE_DAYS, by_day)
@@ -145,7 +150,7 @@ WITH node_hour AS (
            tstzrange(to_timestamp((%(cuts)s::bigint[])[bucket]), to_timestamp((%(cuts)s::bigint[])[bucket + 1])) AS hour
     FROM hourly GROUP BY bucket, node_id, model_id
 ), capacity AS (
-    SELECT bucket, node_id, model_id, 
+    SELECT bucket, node_id, model_id,
            sum(gpu_count * extract(epoch FROM upper(valid_during * hour) - lower(valid_during * hour))) AS reported
     FROM node_hour JOIN estate_nodeinventory USING (node_id)
     WHERE gpu_model_id = model_id AND valid_during && hour

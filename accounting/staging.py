@@ -10,12 +10,43 @@ from hashlib import blake2b
 
 from accounting.domain.records import GpuPart, UsageRecord
 
-COLUMNS = (
-    "external_id display_id workload_id workload_kind name user_name account namespace partition qos state reason reservation "
-    "exit_code cancelled_by comment gpu_size nodes submitted_at eligible_at started_at ended_at gpus gpu_model_ids gpu_counts "
-    "requested_gpus requested_gpu_model_id cpus memory_mib node_count time_limit_seconds suspended_seconds priority "
-    "row_hash last_seen_at"
-).split()
+COLUMNS = [
+    "external_id",
+    "display_id",
+    "workload_id",
+    "workload_kind",
+    "name",
+    "user_name",
+    "account",
+    "namespace",
+    "partition",
+    "qos",
+    "state",
+    "reason",
+    "reservation",
+    "exit_code",
+    "cancelled_by",
+    "comment",
+    "gpu_size",
+    "nodes",
+    "submitted_at",
+    "eligible_at",
+    "started_at",
+    "ended_at",
+    "gpus",
+    "gpu_model_ids",
+    "gpu_counts",
+    "requested_gpus",
+    "requested_gpu_model_id",
+    "cpus",
+    "memory_mib",
+    "node_count",
+    "time_limit_seconds",
+    "suspended_seconds",
+    "priority",
+    "row_hash",
+    "last_seen_at",
+]
 NULL = "\x1a"
 BLOCK_LINES = 10_000
 

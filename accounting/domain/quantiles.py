@@ -7,6 +7,7 @@ Without censored waits the two are the same, and so is the code.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import prod
@@ -47,6 +48,31 @@ def summary(waits: Histogram) -> WaitSummary:
     longest = max((wait for wait, *counts in rows if any(counts)), default=None)
     mean = round(Fraction(sum(wait * count for wait, count, _ in rows), started)) if started else None
     return WaitSummary(started + censored, started, censored, p50, p90, p95, p99, longest, mean)
+
+
+def summary_of(started: Sequence[int], censored: Sequence[int]) -> WaitSummary:
+    """The same of two rising sequences of waits in seconds: of those that started, and of those last seen waiting."""
+    if censored or not started:
+        return summary(_histogram(started, censored))
+    p50, p90, p95, p99 = (_nearest_rank(started, percent) for percent in PERCENTS)
+    return WaitSummary(len(started), len(started), 0, p50, p90, p95, p99, started[-1], round(Fraction(sum(started), len(started))))
+
+
+def median_of(started: Sequence[int], censored: Sequence[int]) -> int | None:
+    """The median of two rising sequences of waits in seconds, as in `summary_of`."""
+    if censored or not started:
+        return quantiles(_histogram(started, censored), (50,))[0]
+    return _nearest_rank(started, 50)
+
+
+def _nearest_rank(rising: Sequence[int], percent: int) -> int:
+    """The smallest value that at least `percent` % of all do not exceed."""
+    return rising[-(-percent * len(rising) // 100) - 1]
+
+
+def _histogram(started: Sequence[int], censored: Sequence[int]) -> dict[int, tuple[int, int]]:
+    started_counts, censored_counts = Counter(started), Counter(censored)
+    return {wait: (started_counts[wait], censored_counts[wait]) for wait in started_counts.keys() | censored_counts.keys()}
 
 
 def quantiles(waits: Histogram, percents: Sequence[int] = PERCENTS) -> tuple[int | None, ...]:

@@ -11,8 +11,8 @@ class UsageRecord(models.Model):
     """One grant of resources (accounting.domain.records.UsageRecord). Partitioned by month of `submitted_at`; never edited by hand.
 
     `last_seen_at` is the end of what is known: the end of an ended record, else its last sighting. `gpu_model_ids` and
-    `gpu_counts` run in parallel and add up to `gpus`. The cluster has no foreign-key constraint (every row of a bulk load would pay for it):
-    the only writer, `accounting.ingest`, holds the cluster's row.
+    `gpu_counts` run in parallel and add up to `gpus`. The cluster has no foreign-key constraint (every row of a bulk load
+    would pay for it): the only writer, `accounting.ingest`, holds the cluster's row.
     """
 
     pk = models.CompositePrimaryKey("cluster", "external_id", "submitted_at")

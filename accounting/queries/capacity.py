@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import connection
@@ -107,7 +107,7 @@ def capacity(request: ReportRequest, now: datetime | None = None) -> list[Capaci
         return [CapacityRow(row[:-8], *(figure or Decimal(0) for figure in row[-8:])) for row in cursor.fetchall()]
 
 
-def _params(buckets: Sequence[_Bucket], request: ReportRequest) -> dict[str, object]:
+def _params(buckets: Sequence[_Bucket], request: ReportRequest) -> dict[str, Any]:
     return {
         "days": [bucket.day for bucket in buckets],
         "starts": [bucket.start for bucket in buckets],

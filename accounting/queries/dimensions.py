@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from accounting.domain.reports import ReportError, ReportRequest, Scope, Value
 from estate.domain.gpus import SIZE_BUCKETS
@@ -81,7 +81,7 @@ class Composed(NamedTuple):
     selected: str
     joins: str
     condition: str
-    params: dict[str, object]
+    params: dict[str, Any]
 
     def as_text(self) -> dict[str, str]:
         return {"selected": self.selected, "joins": self.joins, "condition": self.condition}
@@ -133,10 +133,10 @@ def _joins(wanted: set[str]) -> str:
     return "\n".join(text for name, text in JOINS.items() if name in wanted)
 
 
-def _conditions(scope: Scope, filters: dict[str, Dimension]) -> tuple[list[str], dict[str, object], list[Dimension]]:
+def _conditions(scope: Scope, filters: dict[str, Dimension]) -> tuple[list[str], dict[str, Any], list[Dimension]]:
     """Conditions for the names of `scope`, their parameters, and the dimensions whose joins they need."""
     conditions: list[str] = []
-    params: dict[str, object] = {}
+    params: dict[str, Any] = {}
     used: list[Dimension] = []
     for name, values in (
         ("cluster", scope.clusters),

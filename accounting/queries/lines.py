@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 
-def cut_params(bounds: Sequence[datetime], name: str = "cuts") -> dict[str, object]:
+def cut_params(bounds: Sequence[datetime], name: str = "cuts") -> dict[str, Any]:
     """Parameters for a run of bounds (aware instants, rising): the bounds in epoch seconds, the first and the last."""
     return {name: [int(bound.timestamp()) for bound in bounds], "start": bounds[0], "end": bounds[-1]}
 

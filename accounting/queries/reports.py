@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 
 from django.conf import settings
 
+from accounting.domain import money
 from accounting.domain.quantiles import WaitSummary
 from accounting.domain.reports import Report, ReportError, ReportRequest, Value
 from accounting.queries import capacity as capacities
@@ -58,8 +59,8 @@ def plain(value: Decimal | int) -> Decimal | int:
     return int(near) if near == near.to_integral_value() else near.normalize()
 
 
-def _named(request: ReportRequest, dimensions: tuple[Value, ...], figures: Figures) -> Figures:
-    return dict(zip(request.by, dimensions, strict=True)) | figures
+def _named(request: ReportRequest, dimensions: tuple[Value, ...], figures: Mapping[str, Value]) -> Figures:
+    return {**dict(zip(request.by, dimensions, strict=True)), **figures}
 
 
 def _usage(request: ReportRequest) -> Answer:
@@ -154,7 +155,7 @@ def _cost_figures(row: costings.CostRow) -> Figures:
 
 def money_zero() -> Decimal:
     """Nothing, with the currency's decimal places."""
-    return costings.money.from_minor_units(0, settings.ESTATE_CURRENCY)
+    return money.from_minor_units(0, settings.ESTATE_CURRENCY)
 
 
 def _sum(amounts: Iterable[Decimal | None], zero: Decimal) -> Decimal:

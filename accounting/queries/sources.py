@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.conf import settings
 
@@ -17,7 +17,7 @@ class Source(NamedTuple):
     """A common table expression `f` with a column `day`, and its parameters."""
 
     text: str
-    params: dict[str, object]
+    params: dict[str, Any]
 
 
 FROM_ROLLUP = """

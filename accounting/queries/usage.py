@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import connection
 
@@ -59,4 +59,9 @@ def usage(request: ReportRequest) -> list[UsageRow]:
     )
     with connection.cursor() as cursor:
         cursor.execute(text, source.params | parts.params)
-        return [UsageRow(row[:-5], *(figure or 0 for figure in row[-5:])) for row in cursor.fetchall()]
+        return [UsageRow(row[:-5], *_known(row[-5:])) for row in cursor.fetchall()]
+
+
+def _known(figures: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The sum over no rows is nothing used."""
+    return tuple(figure or 0 for figure in figures)

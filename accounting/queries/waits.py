@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 from django.db import connection
 
-from accounting.domain.quantiles import WaitSummary, quantiles, summary
+from accounting.domain.quantiles import WaitSummary, median_of, summary_of
 from accounting.domain.reports import ReportRequest, Value
 from accounting.queries.dimensions import OF_RECORDS, RECORD_FILTERS, compose, grouping
 from accounting.queries.lines import epoch
@@ -41,7 +41,7 @@ class WaitRow(NamedTuple):
 
 
 class _Waits(NamedTuple):
-    """All waits of a group: from eligible and from submission, of those that started and of those that have not."""
+    """All waits of a group, rising: from eligible and from submission, of those that started and of those that have not."""
 
     started: list[int]
     censored: list[int]
@@ -61,9 +61,10 @@ WITH f AS (
     WHERE submitted_at >= %(start)s AND submitted_at < %(end)s
 )
 SELECT {{selected}}
-       coalesce(array_agg(wait) FILTER (WHERE started), '{{{{}}}}'), coalesce(array_agg(wait) FILTER (WHERE NOT started), '{{{{}}}}'),
-       coalesce(array_agg(from_submission) FILTER (WHERE started), '{{{{}}}}'),
-       coalesce(array_agg(from_submission) FILTER (WHERE NOT started), '{{{{}}}}')
+       coalesce(array_agg(wait ORDER BY wait) FILTER (WHERE started), '{{{{}}}}'),
+       coalesce(array_agg(wait ORDER BY wait) FILTER (WHERE NOT started), '{{{{}}}}'),
+       coalesce(array_agg(from_submission ORDER BY from_submission) FILTER (WHERE started), '{{{{}}}}'),
+       coalesce(array_agg(from_submission ORDER BY from_submission) FILTER (WHERE NOT started), '{{{{}}}}')
 FROM f {{joins}} WHERE {{condition}} {{grouping}}
 """
 
@@ -73,7 +74,7 @@ def waits(request: ReportRequest) -> tuple[list[WaitRow], WaitRow]:
     parts = compose(request, OF_RECORDS, DIMENSIONS, RECORD_FILTERS)
     text = WAITS.format(grouping=grouping(request), **parts.as_text())
     bounds = midnights(request)
-    params = {"days": periods.dates(request.first, request.last), "start": bounds[0], "end": bounds[-1]}
+    params: dict[str, Any] = {"days": periods.dates(request.first, request.last), "start": bounds[0], "end": bounds[-1]}
     with connection.cursor() as cursor:
         cursor.execute(text, params | {"cuts": [int(at.timestamp()) for at in bounds]} | parts.params)
         groups = [(row[:-4], _Waits(*row[-4:])) for row in cursor.fetchall()]
@@ -82,15 +83,10 @@ def waits(request: ReportRequest) -> tuple[list[WaitRow], WaitRow]:
 
 
 def _row(dimensions: tuple[Value, ...], group: _Waits) -> WaitRow:
-    median = quantiles(_histogram(group.submit_to_start, group.submit_censored), (50,))[0]
-    return WaitRow(dimensions, summary(_histogram(group.started, group.censored)), median)
-
-
-def _histogram(started: Iterable[int], censored: Iterable[int]) -> dict[int, tuple[int, int]]:
-    """Wait → how many started and how many were last seen waiting at it."""
-    started_counts, censored_counts = Counter(started), Counter(censored)
-    return {wait: (started_counts[wait], censored_counts[wait]) for wait in started_counts.keys() | censored_counts.keys()}
+    median = median_of(group.submit_to_start, group.submit_censored)
+    return WaitRow(dimensions, summary_of(group.started, group.censored), median)
 
 
 def _chained(lists: Iterable[list[int]]) -> list[int]:
-    return [value for values in lists for value in values]
+    """All waits, rising (the lists are runs already, which the sort only merges)."""
+    return sorted(chain.from_iterable(lists))

@@ -152,16 +152,17 @@ def _is_newer(row: NodeInventory | NodePartition | NodeState, as_of: datetime) -
 def _carry_out(plan: _Plan) -> None:
     """End before beginning: the exclusion constraints watch. A span that would last no time is removed."""
     for kind in (NodeInventory, NodePartition, NodeState):
-        ended = [row for row in plan.ended if isinstance(row, kind)]
+        ended: list[Any] = [row for row in plan.ended if isinstance(row, kind)]
+        begun: list[Any] = [row for row in plan.begun if isinstance(row, kind)]
         empty = [row.pk for row in ended if row.valid_during.lower == plan.as_of]
         kind._default_manager.filter(pk__in=empty).delete()
         for row in ended:
             row.valid_during = DateTimeTZRange(row.valid_during.lower, plan.as_of)
         kind._default_manager.bulk_update([row for row in ended if row.pk not in set(empty)], ["valid_during"], batch_size=1000)
-        kind._default_manager.bulk_create([row for row in plan.begun if isinstance(row, kind)], batch_size=2000)
+        kind._default_manager.bulk_create(begun, batch_size=2000)
 
 
-def _ids(kind: type[Node] | type[Partition], cluster: Cluster, names: Iterable[str]) -> dict[str, int]:
+def _ids(kind: type[Any], cluster: Cluster, names: Iterable[str]) -> dict[str, int]:
     """Ids by name, with rows made for names that are new."""
     wanted = sorted(set(names))
     kind._default_manager.bulk_create(
