@@ -3,9 +3,12 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, path
 
+from estate.views.estate import estate, node
 from estate.views.sign_in import SignIn
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("sign-in", SignIn.as_view(), name="sign-in"),
     path("sign-out", LogoutView.as_view(), name="sign-out"),
+    path("estate/", estate, name="estate"),
+    path("estate/nodes/<str:cluster>/<str:name>/", node, name="estate-node"),
 ]

@@ -9,6 +9,7 @@ from django import template
 from django.utils import timezone
 
 from accounting.queries.freshness import coverage_by_cluster
+from estate.domain.periods import first_of_next_month
 from estate.models import Cluster
 from estate.templatetags.ui import duration_text
 
@@ -54,3 +55,22 @@ def freshness() -> dict[str, Any]:
         for cluster in clusters[:SHOWN]
     ]
     return {"lines": lines, "more": len(clusters) - len(lines)}
+
+
+class KnownSpan(NamedTuple):
+    """Where there is usage: in words, and the address of the last month of it."""
+
+    text: str
+    href: str
+
+
+@register.simple_tag
+def known_span() -> KnownSpan | None:
+    """From when to when usage is known of any cluster; None before the first import."""
+    known = coverage_by_cluster().values()
+    if not known:
+        return None
+    first, through = min(one.first_at for one in known), max(one.through_at for one in known)
+    last_month = through.date().replace(day=1)
+    href = f"?from={last_month}&to={first_of_next_month(last_month)}"
+    return KnownSpan(f"Usage is known from {first.date()} to {through.date()}: show the last month of it", href)

@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_required
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from django.utils import timezone
+
+from accounting.charts.capacity import PARTS, describe, segments
+from accounting.charts.sparkline import sparkline
+from accounting.forms import ReportForm
+from accounting.queries import overview as overviews
+from accounting.queries.attention import findings
+from accounting.views.pages import exports, narrowed, report_page
 
 
-@require_safe
-@login_required
-def overview(request: HttpRequest) -> HttpResponse:
-    return render(request, "accounting/overview.html", {"title": "Overview"})
+@report_page("Overview")
+def overview(request: HttpRequest, form: ReportForm) -> HttpResponse:
+    asked = overviews.Asked(base=form.request("capacity"), before=form.before, elapsed_end=form.elapsed_end)
+    found = overviews.overview(asked)
+    context = {
+        "title": "Overview",
+        "form": form,
+        "kpis": [(kpi, sparkline(kpi.trend, f"{kpi.label}, last 30 days")) for kpi in found.kpis],
+        "partitions": [_shown(row, request) for row in found.partitions],
+        "parts": PARTS,
+        "findings": findings(found.nodes, found.unattributed_gpu_seconds, timezone.now()),
+        "exports": exports(form, "capacity", "cluster", "partition"),
+    }
+    return render(request, "accounting/overview.html", context)
+
+
+def _shown(row: dict[str, Any], request: HttpRequest) -> dict[str, Any]:
+    href = narrowed(request.GET, cluster=row["cluster"], partition=row["partition"])
+    return row | {"segments": segments(row), "words": describe(row), "href": href}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -204,6 +204,15 @@ def text(value: object) -> SafeString:
     return UNKNOWN if value in (None, "") else format_html("{}", value)
 
 
+STATE_LEVELS = {"up": "good", "down": "bad", "planned down": "warn", "reserved": ""}
+
+
+@register.filter
+def state(value: str) -> SafeString:
+    """A node's state as a badge: a word and a shape, not a colour alone."""
+    return format_html('<span class="badge {}">{}</span>', STATE_LEVELS.get(value, "none"), value)
+
+
 SHOWN_AS: dict[str, Callable[[Any], SafeString]] = {
     "text": text,
     "count": count,
@@ -213,6 +222,7 @@ SHOWN_AS: dict[str, Callable[[Any], SafeString]] = {
     "cents": cents,
     "duration": duration,
     "when": when,
+    "state": state,
 }
 
 
@@ -220,3 +230,28 @@ SHOWN_AS: dict[str, Callable[[Any], SafeString]] = {
 def show(value: object, kind: str) -> SafeString:
     """`value` as its column's kind says (a key of SHOWN_AS)."""
     return SHOWN_AS[kind](value)
+
+
+@register.filter
+def plain(value: Number | None) -> SafeString:
+    """A value of a chart, two decimals at most."""
+    return UNKNOWN if value is None else format_html("{}", f"{round(float(value), 2):,g}" if value < 1e6 else f"{value:,.0f}")
+
+
+@register.filter
+def any_value(values: Sequence[Number | None]) -> bool:
+    """Whether there is anything but nothing and unknown in a series."""
+    return any(values)
+
+
+@register.filter
+def change(kpi: Any) -> SafeString:
+    """What changed since the period before, with an arrow; empty when it is not known."""
+    value = kpi.change
+    if value is None:
+        return SafeString("")
+    arrow = "flat" if abs(value) < 0.0005 else "up" if value > 0 else "down-arrow"
+    amount = f"{abs(value) * 100:.1f} points" if kpi.change_kind == "points" else f"{abs(value) * 100:.0f} %"
+    word = {"flat": "no change from", "up": "more than", "down-arrow": "less than"}[arrow]
+    shown = amount if arrow != "flat" else ""
+    return format_html('<span class="{}">{} <span class="sr">{}</span><span>vs before</span></span>', arrow, shown, word)

@@ -45,6 +45,13 @@
     for (const menu of menus) if (menu.open && !menu.contains(event.target)) menu.open = false;
   });
 
+  // Empty fields do not belong in an address that is sent to a colleague.
+  for (const form of document.querySelectorAll("form.filters")) {
+    form.addEventListener("submit", () => {
+      for (const field of form.elements) if (field.name && field.value === "") field.disabled = true;
+    });
+  }
+
   const help = document.querySelector("dialog[data-help]");
   let awaiting = 0;
   function typing(target) {

@@ -1,0 +1,46 @@
+"""Waits over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from accounting.charts.capacity import label
+from accounting.charts.chart import Chart
+from accounting.charts.series import Series
+
+Row = Mapping[str, Any]
+QUANTILES = (
+    ("p50_wait_seconds", "Median", "series-1"),
+    ("p90_wait_seconds", "p90", "series-2"),
+    ("p95_wait_seconds", "p95", "series-4"),
+)
+HOUR = 3600
+
+
+def waits_chart(rows: Sequence[Row], by: str) -> Chart:
+    """Median, p90 and p95 wait in hours per day or month of submission, oldest first."""
+    ordered = sorted(rows, key=lambda row: row[by])
+    series = [Series(name, tone, [_hours(row.get(key)) for row in ordered]) for key, name, tone in QUANTILES]
+    return Chart(
+        key="waits",
+        title="How long requests waited",
+        sentence=_finding(ordered, by),
+        kind="lines",
+        labels=[label(row[by]) for row in ordered],
+        series=series,
+        unit="hours",
+    )
+
+
+def _hours(seconds: Any) -> float | None:
+    return None if seconds is None else float(seconds) / HOUR
+
+
+def _finding(rows: Sequence[Row], by: str) -> str:
+    known = [row for row in rows if row.get("p95_wait_seconds") is not None]
+    if not known:
+        return "Nothing was submitted in this period."
+    worst = max(known, key=lambda row: row["p95_wait_seconds"])
+    hours = float(worst["p95_wait_seconds"]) / HOUR
+    return f"The worst {by} was {label(worst[by])}: one request in twenty submitted then waited {hours:,.1f} hours or more."
