@@ -1,0 +1,320 @@
+"""A small scheduler: first come first served by rank, with backfill around one reservation, on one shelf of equal nodes. Pure.
+
+Waits come out of contention: no node is ever given more slots than it has. Backfill follows EASY (Lifka 1995): the first job that
+does not fit is promised the nodes that come free first; a later job may use those only if its limit ends before.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+from collectors.demo.jobs import FAR, Attempt, Job
+from collectors.demo.outages import Closure, Outage
+from collectors.demo.shelves import Shelf
+
+SCAN_DEPTH = 30
+SUBMITTED, ENDED, CANCELLED, DOWN, UP, WAKE = range(6)
+# Ends are handled before starts of the same second, so that intervals are half-open.
+_ORDER = {ENDED: 0, UP: 0, WAKE: 0, DOWN: 1, CANCELLED: 2, SUBMITTED: 3}
+
+
+class Stay(NamedTuple):
+    """A job on its nodes since `started`."""
+
+    job: Job
+    nodes: tuple[int, ...]
+    started: int
+    expected_end: int
+
+
+@dataclass(slots=True)
+class _Pass:
+    """What one pass over the queue found out; good until something comes free."""
+
+    closed: set[str]
+    hopeless: set[tuple[int, int | None]]
+    head: Job | None = None
+    reserved: frozenset[int] | None = None
+    shadow: int = FAR
+
+
+class ShelfTimes(NamedTuple):
+    """Outages (node index only), and the instants before which a node is not there or after which it is gone."""
+
+    outages: list[Outage]
+    closures: list[Closure]
+    joins: dict[int, int]
+    leaves: dict[int, int]
+
+
+class Simulation:
+    """One shelf from its first submission until `until`. Call `run` once."""
+
+    def __init__(self, shelf: Shelf, times: ShelfTimes, jobs: Iterable[Job], until: int, *, is_kubernetes: bool) -> None:
+        node_count, slots = shelf.node_count, shelf.slots
+        self._slots, self._until, self._is_kubernetes = slots, until, is_kubernetes
+        self._free = [slots] * node_count
+        self._usable = [index not in times.joins for index in range(node_count)]
+        self._stays: list[dict[int, Stay]] = [{} for _ in range(node_count)]
+        self._running: dict[int, Stay] = {}
+        self._queue: list[tuple[tuple[int, int], Job]] = []
+        self._closures = times.closures
+        self._windows = _planned_windows(node_count, times)
+        self._attempts: list[Attempt] = []
+        self._sequence = 0
+        self._events: list[tuple[int, int, int, int, Job | Stay | Outage | int]] = []
+        self._fill_events(times, jobs)
+        self._not_yet: dict[int, Job] = {}
+        self._new: list[Job] = []
+        self._has_freed = True
+        self._pass = _Pass(set(), set())
+
+    def run(self) -> list[Attempt]:
+        """Every attempt that began to wait before the end, in the order in which they were settled."""
+        events = self._events
+        while events and events[0][0] < self._until:
+            now = events[0][0]
+            while events and events[0][0] == now:
+                _, _, _, kind, what = heappop(events)
+                self._handle(now, kind, what)
+            if self._queue:
+                self._schedule(now)
+        self._settle_the_rest()
+        return self._attempts
+
+    def _fill_events(self, times: ShelfTimes, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            self._push(job.submit, SUBMITTED, job)
+        for outage in times.outages:
+            self._push(outage.start, DOWN, outage)
+            self._push(outage.end, UP, outage.node[1])
+        for node, at in times.joins.items():
+            self._push(at, UP, node)
+        for closure in times.closures:
+            self._push(closure.start, WAKE, 0)
+            self._push(closure.end, WAKE, 0)
+        heapify(self._events)
+
+    def _push(self, at: int, kind: int, what: Job | Stay | Outage | int) -> None:
+        self._sequence += 1
+        heappush(self._events, (at, _ORDER[kind], self._sequence, kind, what))
+
+    def _handle(self, now: int, kind: int, what: Job | Stay | Outage | int) -> None:
+        if isinstance(what, Job):
+            if kind == CANCELLED:
+                self._cancel(now, what)
+            elif now == what.submit or what.number in self._not_yet:
+                self._submit(now, what)
+        elif isinstance(what, Stay):
+            if self._running.get(what.job.number) is what:
+                self._end(now, what, what.job.outcome, "")
+        elif isinstance(what, Outage):
+            self._take_down(now, what)
+        else:
+            self._has_freed = True
+            if kind == UP:
+                self._usable[what] = True
+
+    def _submit(self, now: int, job: Job) -> None:
+        """Into the queue, or among those that are not eligible yet."""
+        job.is_waiting = True
+        if job.cancel_at < self._until and job.submit == now:
+            self._push(max(now, job.cancel_at), CANCELLED, job)
+        if job.eligible > now:
+            self._not_yet[job.number] = job
+            if job.eligible < self._until:
+                self._push(job.eligible, SUBMITTED, job)
+            return
+        self._not_yet.pop(job.number, None)
+        insort(self._queue, (job.key, job))
+        self._new.append(job)
+
+    def _cancel(self, now: int, job: Job) -> None:
+        if not job.is_waiting or now < job.submit:
+            return
+        job.is_waiting = False
+        at = bisect_left(self._queue, (job.key,))
+        if at < len(self._queue) and self._queue[at][1] is job:
+            del self._queue[at]
+            self._has_freed = True
+        self._not_yet.pop(job.number, None)
+        self._note(job, "CANCELLED", job.hold_reason or job.was_blocked or "Priority", started=None, ended=now)
+
+    def _take_down(self, now: int, outage: Outage) -> None:
+        node = outage.node[1]
+        self._usable[node] = False
+        for stay in list(self._stays[node].values()):
+            fault = outage.condition == "down"
+            self._end(now, stay, "NODE_FAIL" if fault else "PREEMPTED", "NodeDown" if fault else "Evicted")
+            self._requeue(now, stay.job)
+
+    def _requeue(self, now: int, job: Job) -> None:
+        job.submit = job.eligible = now
+        job.attempt += 1
+        job.cancel_at = FAR
+        job.was_blocked = job.hold_reason = ""
+        self._push(now, SUBMITTED, job)
+
+    def _end(self, now: int, stay: Stay, state: str, reason: str) -> None:
+        job = stay.job
+        self._has_freed = True
+        del self._running[job.number]
+        for node in stay.nodes:
+            del self._stays[node][job.number]
+            self._free[node] += job.slots if len(stay.nodes) == 1 else self._slots
+        self._note(job, state, reason or job.was_blocked, started=stay.started, ended=now, nodes=stay.nodes)
+
+    def _note(
+        self, job: Job, state: str, reason: str, *, started: int | None, ended: int | None, nodes: tuple[int, ...] = ()
+    ) -> None:
+        eligible = job.eligible if job.eligible < FAR else None
+        self._attempts.append(Attempt(job, job.attempt, job.submit, eligible, started, ended, state, nodes, reason))
+
+    def _schedule(self, now: int) -> None:
+        """What fits starts; the first job that does not gets the reservation. While nothing came free, only new jobs are tried."""
+        if self._has_freed:
+            self._has_freed = False
+            self._pass = _Pass({each.partition for each in self._closures if each.start <= now < each.end}, set())
+            candidates = [job for _, job in self._queue[:SCAN_DEPTH]]
+        else:
+            candidates = sorted(self._new, key=_key)
+        self._new.clear()
+        started = {job.number for job in candidates if job.is_waiting and self._try(job, now)}
+        if started:
+            self._queue = [entry for entry in self._queue if entry[1].number not in started]
+
+    def _try(self, job: Job, now: int) -> bool:
+        """Start `job` if it may and can; else note why not."""
+        state = self._pass
+        if job.partition in state.closed:
+            job.was_blocked = "PartitionDown"
+            return False
+        # A job as large as one that just failed, and as long, fails too.
+        sort = (job.slots, job.limit_seconds)
+        if sort in state.hopeless and job.rank:
+            job.was_blocked = "Priority"
+            return False
+        nodes = self._place(job, now) if self._may_fit(job) else None
+        if nodes is None and job.rank == 0 and not self._is_kubernetes:
+            nodes = self._preempt(job, now)
+        if nodes is not None:
+            self._start(now, job, nodes)
+            return True
+        state.hopeless.add(sort)
+        job.was_blocked = "Priority" if state.head else "Resources"
+        state.head = state.head or job
+        return False
+
+    def _may_fit(self, job: Job) -> bool:
+        if job.wants_nodes == 1:
+            return max(self._free) >= job.slots
+        return self._free.count(self._slots) >= job.wants_nodes
+
+    def _place(self, job: Job, now: int) -> tuple[int, ...] | None:
+        """Best fit: the fullest node that still takes it, or empty nodes for a job of several."""
+        state = self._pass
+        if state.head is not None and state.reserved is None:
+            state.reserved, state.shadow = self._reserve(state.head, now)
+        reserved, shadow = state.reserved or frozenset(), state.shadow
+        end = now + job.planned_seconds
+        need = job.slots if job.wants_nodes == 1 else self._slots
+        keeps_clear = end > shadow
+        found: list[tuple[int, int]] = []
+        for node, free in enumerate(self._free):
+            if free < need or not self._usable[node] or (keeps_clear and node in reserved):
+                continue
+            if not self._is_clear(node, now, end):
+                continue
+            found.append((free, node))
+        if len(found) < job.wants_nodes:
+            return None
+        found.sort()
+        return tuple(sorted(node for _, node in found[: job.wants_nodes]))
+
+    def _is_clear(self, node: int, now: int, end: int) -> bool:
+        """Whether a job until `end` keeps out of the node's next planned outage; pods, which tell no end, are evicted instead."""
+        windows = self._windows[node]
+        while windows and windows[0][1] <= now:
+            windows.popleft()
+        if not windows:
+            return True
+        return now < windows[0][0] if end >= FAR and windows[0][1] < FAR else end <= windows[0][0]
+
+    def _reserve(self, job: Job, now: int) -> tuple[frozenset[int], int]:
+        """The nodes that come free first, and when, going by limits."""
+        frees = sorted(
+            (self._free_at(node, now, job.planned_seconds), node) for node in range(len(self._stays)) if self._usable[node]
+        )
+        chosen = frees[: job.wants_nodes]
+        if len(chosen) < job.wants_nodes:
+            return frozenset(), FAR
+        return frozenset(node for _, node in chosen), chosen[-1][0]
+
+    def _free_at(self, node: int, now: int, seconds: int) -> int:
+        """When `node` is empty for so long, going by limits and planned outages."""
+        at = max((stay.expected_end for stay in self._stays[node].values()), default=now)
+        for start, end in self._windows[node]:
+            if at < end and at + seconds > start and seconds < FAR:
+                at = end
+        return at
+
+    def _preempt(self, job: Job, now: int) -> tuple[int, ...] | None:
+        """Room for an urgent job of one node by stopping jobs of low rank on it; they go back into the queue."""
+        if job.wants_nodes > 1:
+            return None
+        for node, stays in enumerate(self._stays):
+            victims = [stay for stay in stays.values() if stay.job.rank == 2 and stay.started < now and len(stay.nodes) == 1]
+            room = self._free[node] + sum(stay.job.slots for stay in victims)
+            if (
+                not victims
+                or room < job.slots
+                or not self._usable[node]
+                or not self._is_clear(node, now, now + job.planned_seconds)
+            ):
+                continue
+            while self._free[node] < job.slots:
+                victim = victims.pop()
+                self._end(now, victim, "PREEMPTED", "Preempted")
+                self._requeue(now, victim.job)
+            return (node,)
+        return None
+
+    def _start(self, now: int, job: Job, nodes: tuple[int, ...]) -> None:
+        job.is_waiting = False
+        stay = Stay(job, nodes, now, now + job.planned_seconds)
+        self._running[job.number] = stay
+        for node in nodes:
+            self._stays[node][job.number] = stay
+            self._free[node] -= job.slots if len(nodes) == 1 else self._slots
+        self._push(now + job.run_seconds, ENDED, stay)
+
+    def _settle_the_rest(self) -> None:
+        """What still runs or waits at the end."""
+        for stay in self._running.values():
+            self._note(stay.job, "RUNNING", stay.job.was_blocked, started=stay.started, ended=None, nodes=stay.nodes)
+        waiting = [job for _, job in self._queue] + list(self._not_yet.values())
+        for job in waiting:
+            if job.eligible >= self._until:
+                job.eligible = FAR
+            reason = job.hold_reason if job.eligible == FAR else job.was_blocked
+            self._note(job, "PENDING", reason or "Priority", started=None, ended=None)
+
+
+def _key(job: Job) -> tuple[int, int]:
+    return job.key
+
+
+def _planned_windows(node_count: int, times: ShelfTimes) -> list[deque[tuple[int, int]]]:
+    """By node, the spans known beforehand: maintenance, reservations, departure."""
+    windows: list[deque[tuple[int, int]]] = [deque() for _ in range(node_count)]
+    for outage in sorted(times.outages, key=lambda each: each.start):
+        if outage.condition != "down":
+            windows[outage.node[1]].append((outage.start, outage.end))
+    for node, at in times.leaves.items():
+        windows[node].append((at, FAR))
+    return windows
