@@ -190,6 +190,8 @@ CELERY_BEAT_SCHEDULE = {
     "collect what is due": {"task": "collectors.tasks.collect_due", "schedule": 15.0, "options": {"expires": 15}},
     "rebuild dirty days": {"task": "accounting.tasks.rebuild_rollups", "schedule": 60.0, "options": {"expires": 60}},
 }
+# Touched by the scheduler whenever it sends something: its sign of life.
+PULSE_FILE = DATA_DIR / "scheduler.pulse"
 
 WEB_WORKERS = env.number("WEB_WORKERS", 2)
 WEB_THREADS = env.number("WEB_THREADS", 4)
