@@ -17,9 +17,9 @@ from django.db.backends.utils import CursorWrapper
 
 from accounting import staging
 from accounting.domain.records import NodeFact, UsageRecord
+from accounting.loading import Load, Worker
 from accounting.models import ClusterCoverage, Intake
-from accounting.partitions import ensure_months
-from estate.domain.periods import ONE_DAY, dates, local_date, midnight
+from estate.domain.periods import ONE_DAY, dates, local_date
 from estate.models import Cluster
 from estate.services import inventory
 from estate.services.models_of_gpus import ModelIds
@@ -36,15 +36,6 @@ class IngestResult(NamedTuple):
     through_at: datetime | None
 
 
-class _Bounds(NamedTuple):
-    """What a staged load covers."""
-
-    record_count: int
-    first_submitted_at: datetime
-    last_submitted_at: datetime
-    seen_at: datetime
-
-
 def ingest_records(cluster: Cluster, records: Iterable[UsageRecord], *, observed_at: datetime | None = None) -> IngestResult:
     """Load `records` of one cluster. Must run inside `transaction.atomic()`.
 
@@ -52,21 +43,15 @@ def ingest_records(cluster: Cluster, records: Iterable[UsageRecord], *, observed
     """
     with connection.cursor() as cursor:
         lock_cluster(cursor, cluster.pk)
-        _stage(cursor, records)
-        bounds = _bounds(cursor, observed_at)
-        if bounds is None:
-            return IngestResult(0, 0, 0, None)
-        _settle_waiting(cursor, bounds.seen_at)
-        ensure_months(bounds.first_submitted_at, bounds.last_submitted_at)
-        changed = _collect_changes(cursor, cluster.pk, observed_at, bounds)
-        dirty = 0
-        if changed:
-            cursor.execute(UPSERT)
-            cursor.execute(NEW_PARTITIONS, {"cluster": cluster.pk})
-            dirty = _mark_changes_dirty(cursor, cluster.pk)
-        cursor.execute(WIDEN_COVERAGE, {"cluster": cluster.pk, "first": bounds.first_submitted_at, "through": bounds.seen_at})
-        cursor.execute("DROP TABLE staging, changed")
-    return IngestResult(bounds.record_count, changed, dirty, bounds.seen_at)
+        load = Load(cursor, cluster.pk, observed_at)
+        worker = Worker(load)
+        with worker.running():
+            for block in staging.copy_blocks(records, ModelIds(before_query=worker.drained)):
+                worker.put(block)
+        load.finish()
+        if load.record_count:
+            cursor.execute(WIDEN_COVERAGE, {"cluster": cluster.pk, "first": load.first_submitted_at, "through": load.seen_at})
+    return IngestResult(load.record_count, load.changed_count, load.dirty_day_count, load.seen_at if load.record_count else None)
 
 
 def note_intake(cluster: Cluster, input_name: str, rejected_count: int) -> None:
@@ -85,40 +70,6 @@ def mark_dirty(cursor: CursorWrapper, cluster_id: int, first: datetime, last: da
 def lock_cluster(cursor: CursorWrapper, cluster_id: int) -> None:
     """One writer of a cluster's facts and rollups at a time, until the transaction ends."""
     cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [CLUSTER_LOCK, cluster_id])
-
-
-def _stage(cursor: CursorWrapper, records: Iterable[UsageRecord]) -> None:
-    """One COPY a block, so that a GPU model met for the first time can be stored between two of them."""
-    cursor.execute(CREATE_STAGING)
-    for block in staging.copy_blocks(records, ModelIds()):
-        with cursor.copy(COPY_STAGING) as copy:
-            copy.write(block)
-
-
-def _bounds(cursor: CursorWrapper, observed_at: datetime | None) -> _Bounds | None:
-    cursor.execute(STAGED_BOUNDS)
-    count, first, last, seen = cursor.fetchone()
-    return _Bounds(count, first, last, observed_at or seen) if count else None
-
-
-def _settle_waiting(cursor: CursorWrapper, seen_at: datetime) -> None:
-    cursor.execute(SETTLE_WAITING, {"seen": seen_at})
-
-
-def _collect_changes(cursor: CursorWrapper, cluster_id: int, observed_at: datetime | None, bounds: _Bounds) -> int:
-    span = {"first": bounds.first_submitted_at, "last": bounds.last_submitted_at}
-    cursor.execute(COLLECT_CHANGES, {"cluster": cluster_id, "observed": observed_at, **span})
-    return int(cursor.rowcount)
-
-
-def _mark_changes_dirty(cursor: CursorWrapper, cluster_id: int) -> int:
-    zone = ZoneInfo(settings.ESTATE_ZONE)
-    cursor.execute(CHANGED_SPAN)
-    first, last = cursor.fetchone()
-    days = dates(local_date(first, zone), local_date(last, zone) + ONE_DAY)
-    midnights = [midnight(on, zone) for on in days]
-    cursor.execute(MARK_CHANGES, {"cluster": cluster_id, "days": days, "midnights": midnights})
-    return int(cursor.rowcount)
 
 
 class NodeIngestResult(NamedTuple):
@@ -148,75 +99,6 @@ def ingest_nodes(
                 mark_dirty(cursor, cluster.pk, since, coverage.through_at)
     return NodeIngestResult(change.node_count, change.changed_count, change.absent_count)
 
-
-_NAMES = ", ".join(staging.COLUMNS)
-
-CREATE_STAGING = f"""
-CREATE TEMPORARY TABLE staging ON COMMIT DROP AS SELECT {_NAMES} FROM accounting_usagerecord WHERE false
-"""
-
-COPY_STAGING = f"COPY staging ({_NAMES}) FROM STDIN (FORMAT text, NULL '{staging.NULL}')"
-
-STAGED_BOUNDS = """
-SELECT count(*), min(submitted_at), max(submitted_at), greatest(max(last_seen_at), max(submitted_at)) FROM staging
-"""
-
-# A waiting record has no time of its own that says when it was seen: it is as new as the whole input.
-SETTLE_WAITING = "UPDATE staging SET last_seen_at = greatest(%(seen)s, submitted_at) WHERE last_seen_at IS NULL"
-
-COLLECT_CHANGES = """
-CREATE TEMPORARY TABLE changed ON COMMIT DROP AS
-SELECT DISTINCT ON (s.submitted_at, s.external_id)
-       %(cluster)s::bigint AS cluster_id, %(observed)s::timestamptz AS observed_at, s.*,
-       u.started_at AS old_started_at, u.last_seen_at AS old_last_seen_at
-FROM staging s
-LEFT JOIN accounting_usagerecord u
-       ON u.cluster_id = %(cluster)s AND u.external_id = s.external_id AND u.submitted_at = s.submitted_at
-      AND u.submitted_at BETWEEN %(first)s AND %(last)s
-WHERE u.external_id IS NULL
-   OR ((s.row_hash <> u.row_hash OR s.last_seen_at <> u.last_seen_at)
-       AND (s.ended_at IS NOT NULL, coalesce(%(observed)s::timestamptz, '-infinity'), s.last_seen_at, s.row_hash)
-         > (u.ended_at IS NOT NULL, coalesce(u.observed_at, '-infinity'), u.last_seen_at, u.row_hash))
-ORDER BY s.submitted_at, s.external_id, s.ended_at IS NOT NULL DESC, s.last_seen_at DESC, s.row_hash DESC
-"""
-
-_KEY = {"external_id", "submitted_at"}
-UPSERT = f"""
-INSERT INTO accounting_usagerecord (cluster_id, observed_at, {_NAMES})
-SELECT cluster_id, observed_at, {_NAMES} FROM changed
-ON CONFLICT (cluster_id, external_id, submitted_at) DO UPDATE SET
-    observed_at = excluded.observed_at,
-    {", ".join(f"{name} = excluded.{name}" for name in staging.COLUMNS if name not in _KEY)}
-"""
-
-NEW_PARTITIONS = """
-INSERT INTO estate_partition (cluster_id, name)
-SELECT DISTINCT %(cluster)s::bigint, left(name, 128)
-FROM (SELECT DISTINCT partition FROM changed) c, unnest(string_to_array(c.partition, ',')) AS name
-WHERE name <> '' ORDER BY 2
-ON CONFLICT DO NOTHING
-"""
-
-CHANGED_SPAN = """
-SELECT least(min(submitted_at), min(started_at), min(old_started_at)),
-       greatest(max(submitted_at), max(last_seen_at), max(old_last_seen_at))
-FROM changed
-"""
-
-# A record touches the day it was submitted on, and every day on which it holds or held something.
-MARK_CHANGES = """
-INSERT INTO accounting_dirtyday (cluster_id, day)
-SELECT DISTINCT %(cluster)s::bigint, (%(days)s::date[])[bucket]
-FROM changed
-CROSS JOIN LATERAL (
-    VALUES (submitted_at, submitted_at), (started_at, last_seen_at), (old_started_at, old_last_seen_at)
-) AS held (since, until)
-CROSS JOIN LATERAL generate_series(
-    width_bucket(since, %(midnights)s::timestamptz[]),
-    width_bucket(greatest(since, until - interval '1 microsecond'), %(midnights)s::timestamptz[])) AS bucket
-WHERE since IS NOT NULL
-ON CONFLICT DO NOTHING
-"""
 
 MARK_DAYS = """
 INSERT INTO accounting_dirtyday (cluster_id, day) SELECT %(cluster)s, unnest(%(days)s::date[]) ON CONFLICT DO NOTHING

@@ -1,0 +1,207 @@
+"""Blocks of COPY text → usage records: staging → changes → upsert → dirty days, block by block.
+
+The database works on one block in a thread of its own while the caller parses the next: both cores of a small machine are busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from queue import Queue
+from threading import Thread
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.db.backends.utils import CursorWrapper
+
+from accounting import staging
+from accounting.partitions import ensure_months
+from estate.domain.periods import ONE_DAY, dates, local_date, midnight
+
+BLOCKS_AHEAD = 2
+
+
+class Load:
+    """One load of one cluster inside the caller's transaction; counts grow as blocks are taken.
+
+    Records that wait have no time of their own that says when they were seen: they are as new as the whole input, so they are
+    set aside until `finish`.
+    """
+
+    def __init__(self, cursor: CursorWrapper, cluster_id: int, observed_at: datetime | None) -> None:
+        self._cursor = cursor
+        self._cluster_id = cluster_id
+        self._observed_at = observed_at
+        self.record_count = self.changed_count = self.dirty_day_count = 0
+        self.first_submitted_at: datetime | None = None
+        self.seen_at: datetime | None = observed_at
+        cursor.execute(CREATE_STAGING)
+
+    def take(self, block: str) -> None:
+        """Bring one block into the table, but for its waiting records."""
+        with self._cursor.copy(COPY_STAGING) as copy:
+            copy.write(block)
+        self._cursor.execute(STAGED_BOUNDS)
+        count, first, last, seen = self._cursor.fetchone()
+        self.record_count += count
+        self.first_submitted_at = min(first, self.first_submitted_at or first)
+        if self._observed_at is None:
+            self.seen_at = max(seen, self.seen_at or seen)
+        self._cursor.execute(SET_WAITING_ASIDE)
+        self._merge(first, last)
+
+    def finish(self) -> None:
+        """Bring in the waiting records and drop what was temporary."""
+        if self.record_count:
+            self._cursor.execute(BRING_WAITING_BACK, {"seen": self.seen_at})
+            self._cursor.execute(STAGED_BOUNDS)
+            count, first, last, _ = self._cursor.fetchone()
+            if count:
+                self._merge(first, last)
+        self._cursor.execute("DROP TABLE staging, waiting")
+
+    def _merge(self, first: datetime, last: datetime) -> None:
+        ensure_months(first, last)
+        span: dict[str, Any] = {"first": first, "last": last, "cluster": self._cluster_id, "observed": self._observed_at}
+        self._cursor.execute(COLLECT_CHANGES, span)
+        changed = int(self._cursor.rowcount)
+        if changed:
+            self._cursor.execute(UPSERT)
+            self._cursor.execute(NEW_PARTITIONS, {"cluster": self._cluster_id})
+            self.dirty_day_count += self._mark_days()
+        self.changed_count += changed
+        self._cursor.execute("DROP TABLE changed; TRUNCATE staging")
+
+    def _mark_days(self) -> int:
+        zone = ZoneInfo(settings.ESTATE_ZONE)
+        self._cursor.execute(CHANGED_SPAN)
+        first, last = self._cursor.fetchone()
+        days = dates(local_date(first, zone), local_date(last, zone) + ONE_DAY)
+        midnights = [midnight(on, zone) for on in days]
+        self._cursor.execute(MARK_CHANGES, {"cluster": self._cluster_id, "days": days, "midnights": midnights})
+        return int(self._cursor.rowcount)
+
+
+class Worker:
+    """Runs `load.take` in a thread. Between `drained()` and the next `put` the cursor belongs to the caller."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        self._queue: Queue[str | None] = Queue(BLOCKS_AHEAD)
+        self._failure: BaseException | None = None
+        self._thread = Thread(target=self._run, name="load", daemon=True)
+
+    def put(self, block: str) -> None:
+        """Hand over a block; raises what went wrong with an earlier one."""
+        self._queue.put(block)
+        self._check()
+
+    def drained(self) -> None:
+        """Wait until every block handed over is in."""
+        self._queue.join()
+        self._check()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        while (block := self._queue.get()) is not None:
+            try:
+                if self._failure is None:
+                    self._load.take(block)
+            except BaseException as exc:
+                self._failure = exc
+            finally:
+                self._queue.task_done()
+        self._queue.task_done()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The thread lives inside this block and has ended after it, whatever happened."""
+        self._thread.start()
+        try:
+            yield
+            self.drained()
+        finally:
+            self._queue.put(None)
+            self._thread.join()
+
+
+_NAMES = ", ".join(staging.COLUMNS)
+
+CREATE_STAGING = f"""
+CREATE TEMPORARY TABLE staging ON COMMIT DROP AS SELECT {_NAMES} FROM accounting_usagerecord WHERE false;
+CREATE TEMPORARY TABLE waiting (LIKE staging) ON COMMIT DROP
+"""
+
+COPY_STAGING = f"COPY staging ({_NAMES}) FROM STDIN (FORMAT text, NULL '{staging.NULL}')"
+
+STAGED_BOUNDS = """
+SELECT count(*), min(submitted_at), max(submitted_at), greatest(max(last_seen_at), max(submitted_at)) FROM staging
+"""
+
+SET_WAITING_ASIDE = """
+WITH aside AS (DELETE FROM staging WHERE last_seen_at IS NULL RETURNING *) INSERT INTO waiting SELECT * FROM aside
+"""
+
+BRING_WAITING_BACK = f"""
+INSERT INTO staging ({_NAMES})
+SELECT {", ".join("greatest(%(seen)s, submitted_at)" if name == "last_seen_at" else name for name in staging.COLUMNS)} FROM waiting
+"""
+
+COLLECT_CHANGES = """
+CREATE TEMPORARY TABLE changed ON COMMIT DROP AS
+SELECT DISTINCT ON (s.submitted_at, s.external_id)
+       %(cluster)s::bigint AS cluster_id, %(observed)s::timestamptz AS observed_at, s.*,
+       u.started_at AS old_started_at, u.last_seen_at AS old_last_seen_at
+FROM staging s
+LEFT JOIN accounting_usagerecord u
+       ON u.cluster_id = %(cluster)s AND u.external_id = s.external_id AND u.submitted_at = s.submitted_at
+      AND u.submitted_at BETWEEN %(first)s AND %(last)s
+WHERE u.external_id IS NULL
+   OR ((s.row_hash <> u.row_hash OR s.last_seen_at <> u.last_seen_at)
+       AND (s.ended_at IS NOT NULL, coalesce(%(observed)s::timestamptz, '-infinity'), s.last_seen_at, s.row_hash)
+         > (u.ended_at IS NOT NULL, coalesce(u.observed_at, '-infinity'), u.last_seen_at, u.row_hash))
+ORDER BY s.submitted_at, s.external_id, s.ended_at IS NOT NULL DESC, s.last_seen_at DESC, s.row_hash DESC
+"""
+
+_KEY = {"external_id", "submitted_at"}
+UPSERT = f"""
+INSERT INTO accounting_usagerecord (cluster_id, observed_at, {_NAMES})
+SELECT cluster_id, observed_at, {_NAMES} FROM changed
+ON CONFLICT (cluster_id, external_id, submitted_at) DO UPDATE SET
+    observed_at = excluded.observed_at,
+    {", ".join(f"{name} = excluded.{name}" for name in staging.COLUMNS if name not in _KEY)}
+"""
+
+NEW_PARTITIONS = """
+INSERT INTO estate_partition (cluster_id, name)
+SELECT DISTINCT %(cluster)s::bigint, left(name, 128)
+FROM (SELECT DISTINCT partition FROM changed) c, unnest(string_to_array(c.partition, ',')) AS name
+WHERE name <> '' ORDER BY 2
+ON CONFLICT DO NOTHING
+"""
+
+CHANGED_SPAN = """
+SELECT least(min(submitted_at), min(started_at), min(old_started_at)),
+       greatest(max(submitted_at), max(last_seen_at), max(old_last_seen_at))
+FROM changed
+"""
+
+# A record touches the day it was submitted on, and every day on which it holds or held something.
+MARK_CHANGES = """
+INSERT INTO accounting_dirtyday (cluster_id, day)
+SELECT DISTINCT %(cluster)s::bigint, (%(days)s::date[])[bucket]
+FROM changed
+CROSS JOIN LATERAL (
+    VALUES (submitted_at, submitted_at), (started_at, last_seen_at), (old_started_at, old_last_seen_at)
+) AS held (since, until)
+CROSS JOIN LATERAL generate_series(
+    width_bucket(since, %(midnights)s::timestamptz[]),
+    width_bucket(greatest(since, until - interval '1 microsecond'), %(midnights)s::timestamptz[])) AS bucket
+WHERE since IS NOT NULL
+ON CONFLICT DO NOTHING
+"""
