@@ -1,6 +1,6 @@
 """Routes of accounting."""
 
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
 
 from accounting.views.costs import costs
 from accounting.views.overview import overview
@@ -12,4 +12,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("utilisation/", utilisation, name="utilisation"),
     path("queues/", queues, name="queues"),
     path("costs/", costs, name="costs"),
+    path("", include("accounting.exports.urls")),
 ]
