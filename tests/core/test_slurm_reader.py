@@ -34,7 +34,8 @@ def test_one_hundred_bad_lines_in_ten_thousand_are_rejected_with_number_and_reas
     assert (reader.line_count, len(records), reader.ignored_count) == (10_000, 9_900, 0)
     assert {rejected.line_number for rejected in reader.rejections} == set(broken)
     words = {
-        "cut": "columns where the header has", "extra bars": "contains the delimiter", "NUL": "NUL", "bad UTF-8": "UTF-8", "bad date": "Submit",
+        "cut": "columns where the header has", "extra bars": "contains the delimiter", "NUL": "NUL", "bad UTF-8": "UTF-8",
+        "bad date": "Submit",
         "bad TRES": "AllocTRES", "future time": "in the future", "negative": "ElapsedRaw", "1 MB long": "bytes", "empty": "empty",
     }  # fmt: skip
     for rejected in reader.rejections:
