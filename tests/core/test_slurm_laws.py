@@ -7,6 +7,7 @@ import gzip
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -37,7 +38,7 @@ def read(lines: Iterable[bytes], cluster: str, zone: str = "UTC") -> tuple[Sacct
 
 
 @given(typed=st.dictionaries(st.sampled_from(MODELS), st.integers(0, 64)), rest=st.integers(0, 64))
-def test_the_gpu_parts_of_a_tres_string_add_up_to_its_total(typed, rest):
+def test_the_gpu_parts_of_a_tres_string_add_up_to_its_total(typed: dict[str, int], rest: int) -> None:
     total = sum(typed.values()) + rest
     text = ",".join([*(f"gres/gpu:{model}={count}" for model, count in typed.items()), f"gres/gpu={total}"])
     tres = read_tres(text)
@@ -48,9 +49,10 @@ def test_the_gpu_parts_of_a_tres_string_add_up_to_its_total(typed, rest):
 
 @pytest.mark.parametrize("zone", ZONES)
 @given(epoch=st.integers(788_918_400, 2_200_000_000))
-def test_a_time_that_sacct_prints_is_read_back_as_one_of_its_readings(zone, epoch):
+def test_a_time_that_sacct_prints_is_read_back_as_one_of_its_readings(zone: str, epoch: int) -> None:
     times = LocalTimes(ZoneInfo(zone))
     first = times.epochs[f"{datetime.fromtimestamp(epoch, ZoneInfo(zone)):%Y-%m-%dT%H:%M:%S}"]
+    assert first is not None
     assert epoch in {first, times.second_readings.get(first)}
 
 
@@ -58,13 +60,17 @@ def test_a_time_that_sacct_prints_is_read_back_as_one_of_its_readings(zone, epoc
 @given(
     start=st.integers(0, 4 * 3600), length=st.integers(0, 3 * 3600), waited=st.integers(3 * 3600, 9 * 3600), autumn=st.booleans()
 )
-def test_a_printed_record_is_read_back_to_the_second_over_a_change_of_clocks(zone, start, length, waited, autumn):
+def test_a_printed_record_is_read_back_to_the_second_over_a_change_of_clocks(
+    zone: str, start: int, length: int, waited: int, autumn: bool
+) -> None:
     change = _change_of_clocks(zone, autumn)
     began = change + timedelta(seconds=start - 2 * 3600)
     moments = {"Submit": began - timedelta(seconds=waited), "Start": began, "End": began + timedelta(seconds=length)}
     printed = {name: f"{at.astimezone(ZoneInfo(zone)):%Y-%m-%dT%H:%M:%S}" for name, at in moments.items()}
     _, [record] = read([HEADER.encode(), line(**printed, Eligible=printed["Submit"], ElapsedRaw=str(length))], "alpha", zone)
     assert record.submitted_at == moments["Submit"]
+    assert record.started_at is not None
+    assert record.ended_at is not None
     assert record.ended_at - record.started_at == timedelta(seconds=length)
     # Where both lie in the repeated hour nothing in the record tells the two readings apart; the first is taken.
     assert record.started_at in {began, began - timedelta(minutes=30), began - timedelta(hours=1)}
@@ -83,13 +89,13 @@ def _change_of_clocks(zone: str, autumn: bool) -> datetime:
     ranges=st.lists(st.tuples(st.integers(0, 300), st.integers(0, 40)), min_size=1, max_size=5, unique=True),
     width=st.integers(1, 4),
 )
-def test_node_lists_expand_as_clustershell_does(prefix, ranges, width):
+def test_node_lists_expand_as_clustershell_does(prefix: str, ranges: list[tuple[int, int]], width: int) -> None:
     items = [f"{first:0{width}d}-{first + more:0{width}d}" if more else f"{first:0{width}d}" for first, more in ranges]
     text = f"{prefix}[{','.join(items)}]"
     assert set(expand(text)) == set(NodeSet(text, resolver=RESOLVER_NOGROUP))
 
 
-def test_node_lists_of_every_shape_expand():
+def test_node_lists_of_every_shape_expand() -> None:
     assert expand("a1,b[2-3],login") == ("a1", "b2", "b3", "login")
     assert len(expand("r[1-2]n[1-3]")) == 6
     assert len(expand("a[1-60000],b7")) == 60_001
@@ -98,7 +104,7 @@ def test_node_lists_of_every_shape_expand():
             expand(bad)
 
 
-def test_durations_have_three_shapes():
+def test_durations_have_three_shapes() -> None:
     assert [duration_seconds(text) for text in ("1-00:00:01", "100:00:00", "02:03", "02:03.999", "")] == [
         86_401,
         360_000,
@@ -108,9 +114,14 @@ def test_durations_have_three_shapes():
     ]
 
 
-def test_a_memo_asks_once_and_stays_small():
-    asked = []
-    memo: Memo[str, int] = Memo(lambda text: asked.append(text) or len(text), limit=3)
+def test_a_memo_asks_once_and_stays_small() -> None:
+    asked: list[str] = []
+
+    def read_once(text: str) -> int:
+        asked.append(text)
+        return len(text)
+
+    memo = Memo(read_once, limit=3)
     assert [memo[text] for text in ("a", "bb", "a", "ccc", "dddd")] == [1, 2, 1, 3, 4]
     assert asked == ["a", "bb", "ccc", "dddd"]
     assert len(memo) <= 3
@@ -124,15 +135,24 @@ def graham(shared: Path) -> list[UsageRecord]:
     return records
 
 
-def test_the_graham_dump_has_the_gpu_seconds_of_its_source(graham, shared):
+def test_the_graham_dump_has_the_gpu_seconds_of_its_source(graham: list[UsageRecord], shared: Path) -> None:
     with gzip.open(shared / "data" / GRAHAM / "jobs.csv.gz", "rt") as rows:
         expected = sum(int(row["elapsed_s"]) * int(row["gpus"]) for row in csv.DictReader(rows))
-    held = sum(record.gpus * round((record.ended_at - record.started_at).total_seconds()) for record in graham)
+    held = sum(_gpu_seconds(record) for record in graham)
     assert held == expected > 0
     assert len({(record.external_id, record.submitted_at) for record in graham}) == len(graham)
 
 
-def test_steps_in_the_graham_dump_are_ignored_and_its_records_are_those_of_the_whole(graham, shared):
+def _gpu_seconds(record: UsageRecord) -> Decimal:
+    assert record.started_at is not None
+    assert record.ended_at is not None
+    assert record.gpus is not None
+    return record.gpus * round((record.ended_at - record.started_at).total_seconds())
+
+
+def test_steps_in_the_graham_dump_are_ignored_and_its_records_are_those_of_the_whole(
+    graham: list[UsageRecord], shared: Path
+) -> None:
     with gzip.open(shared / "data" / GRAHAM / "sacct_with_steps_2021-05-20.txt.gz") as lines:
         reader, records = read(lines, "graham")
     assert reader.rejections == []
@@ -141,7 +161,7 @@ def test_steps_in_the_graham_dump_are_ignored_and_its_records_are_those_of_the_w
     assert set(records) <= set(graham)
 
 
-def test_the_graham_cluster_as_of_a_noon_has_its_running_and_waiting_records(shared):
+def test_the_graham_cluster_as_of_a_noon_has_its_running_and_waiting_records(shared: Path) -> None:
     with gzip.open(shared / "data" / GRAHAM / "sacct_as_of_2021-05-20T12.txt.gz") as lines:
         reader, records = read(lines, "graham")
     assert reader.rejections == []
@@ -153,7 +173,7 @@ def test_the_graham_cluster_as_of_a_noon_has_its_running_and_waiting_records(sha
 
 
 @pytest.mark.parametrize("version", ["slurm-22.05", "slurm-24.11"])
-def test_what_slurm_prints_is_read(shared, version):
+def test_what_slurm_prints_is_read(shared: Path, version: str) -> None:
     folder = shared / "fixtures" / version
     with (folder / "sacct-governance.psv").open("rb") as lines:
         reader, records = read(lines, "lab")
@@ -174,9 +194,11 @@ def test_what_slurm_prints_is_read(shared, version):
 
 
 @pytest.mark.parametrize("version", ["slurm-22.05", "slurm-24.11"])
-def test_the_segments_of_a_resized_job_do_not_overlap(shared, version):
+def test_the_segments_of_a_resized_job_do_not_overlap(shared: Path, version: str) -> None:
     with (shared / "fixtures" / version / "sacct-governance.psv").open("rb") as lines:
         _, records = read(lines, "lab")
-    first, second = sorted((record for record in records if record.name == "resized"), key=lambda record: record.started_at)
+    first, second = sorted(
+        (record for record in records if record.name == "resized"), key=lambda record: record.started_at or NOW
+    )
     assert first.state == "RESIZING"
     assert first.ended_at == second.started_at

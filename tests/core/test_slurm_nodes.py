@@ -49,7 +49,7 @@ def read(*lines: bytes) -> NodeInventory:
         ("", "", None),
     ],
 )
-def test_a_node_state_is_its_base_and_its_flags(text, reason, expected):
+def test_a_node_state_is_its_base_and_its_flags(text: str, reason: str, expected: object) -> None:
     assert node_state(state_words(text), reason) == expected
 
 
@@ -65,23 +65,23 @@ def test_a_node_state_is_its_base_and_its_flags(text, reason, expected):
         ("gpu:a100:no_consume:2", (("a100", 2),)),
     ],
 )
-def test_the_gpus_of_a_node_are_counted_by_model(gres, expected):
+def test_the_gpus_of_a_node_are_counted_by_model(gres: str, expected: object) -> None:
     assert gpus_of_node(gres) == expected
 
 
 @pytest.mark.parametrize("gres", ["gpu:a100:", "gpu:a100", "gpu", "gpu:a100:99999"])
-def test_a_gres_that_was_cut_or_is_absurd_is_refused(gres):
+def test_a_gres_that_was_cut_or_is_absurd_is_refused(gres: str) -> None:
     with pytest.raises(ValueError, match="Gres"):
         gpus_of_node(gres)
 
 
-def test_a_node_in_two_partitions_is_one_node():
+def test_a_node_in_two_partitions_is_one_node() -> None:
     """C3-47."""
     inventory = read(SINFO, b"g1|train*|gpu:a100:8|64|512000|idle|none\n", b"g1|long|gpu:a100:8|64|512000|idle|none\n")
     assert inventory.nodes == [NodeFact("g1", ("train", "long"), (GpuPart("a100", Decimal(8)),), 64, 512_000, "up", "")]
 
 
-def test_a_reason_may_hold_bars_and_a_bad_line_is_told():
+def test_a_reason_may_hold_bars_and_a_bad_line_is_told() -> None:
     inventory = read(
         SINFO,
         b"g1|a|gpu:2|64|9|drained|bad|see ticket\n",
@@ -94,12 +94,12 @@ def test_a_reason_may_hold_bars_and_a_bad_line_is_told():
     assert inventory.ignored_count == 1
 
 
-def test_a_node_listed_with_other_gpus_or_of_another_cluster_is_refused():
+def test_a_node_listed_with_other_gpus_or_of_another_cluster_is_refused() -> None:
     lines = [b"CLUSTER|NODELIST|GRES\n", b"alpha|g1|gpu:8\n", b"alpha|g1|gpu:4\n", b"beta|g2|gpu:4\n"]
     assert [bad.reason.split()[0] for bad in read(*lines).rejections] == ["node", "the"]
 
 
-def test_a_scontrol_record_may_say_anything_in_its_reason():
+def test_a_scontrol_record_may_say_anything_in_its_reason() -> None:
     block = (
         b"NodeName=g1 CPUTot=64 Gres=gpu:h100:8\n   State=DOWN*+DRAIN RealMemory=512000\n   Partitions=a,b \n"
         b"   Reason=State=IDLE, odd [root@2026-01-01T00:00:00]\n"
@@ -110,12 +110,12 @@ def test_a_scontrol_record_may_say_anything_in_its_reason():
 
 
 @pytest.mark.parametrize("lines", [[], [b"\n"], [b"PARTITION AVAIL\n"], [b"NODELIST|STATE\n", b"g1|idle\n"], [b"\xff\xfe\n"]])
-def test_what_is_no_inventory_is_refused_with_the_command_that_prints_one(lines):
+def test_what_is_no_inventory_is_refused_with_the_command_that_prints_one(lines: list[bytes]) -> None:
     with pytest.raises(InventoryHeaderError, match="sinfo -N"):
         read_nodes(lines, cluster="alpha")
 
 
-def test_the_graham_inventory_has_960_nodes_and_448_gpus(shared: Path):
+def test_the_graham_inventory_has_960_nodes_and_448_gpus(shared: Path) -> None:
     with gzip.open(shared / "data" / "slurm-drac-graham-2021-05" / "sinfo_nodes.txt.gz") as lines:
         inventory = read_nodes(lines, cluster="graham")
     gpus = sum(part.gpus for node in inventory.nodes for part in node.gpus)
@@ -123,7 +123,7 @@ def test_the_graham_inventory_has_960_nodes_and_448_gpus(shared: Path):
 
 
 @pytest.mark.parametrize("version", ["slurm-22.05", "slurm-24.11"])
-def test_all_tools_of_slurm_tell_the_same_nodes(shared: Path, version: str):
+def test_all_tools_of_slurm_tell_the_same_nodes(shared: Path, version: str) -> None:
     folder = shared / "fixtures" / version
     told = []
     for name in ("scontrol-show-node.txt", "scontrol-show-node-oneline.txt", "sinfo-gres-used.txt"):
