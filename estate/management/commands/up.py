@@ -22,6 +22,7 @@ from estate.services.supervisor import Supervisor
 
 LOOPBACK = "127.0.0.1"
 ANSWER_SECONDS = 120
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Command(BaseCommand):
@@ -38,11 +39,8 @@ class Command(BaseCommand):
         if bind is not None and piece != "web":
             self.stderr.write("--bind is for `up web` only: the whole estate is served on this machine alone.")
             raise SystemExit(2)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, signal.default_int_handler)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         if piece is None:
+            _stop_on_signals()
             self._everything(port, no_demo)
         else:
             self._one(piece, bind or LOOPBACK, port)
@@ -150,8 +148,20 @@ def _port(value: str) -> int:
     return int(value)
 
 
+def _stop_on_signals() -> None:
+    """The first signal stops; more of them (make passes on what the terminal has sent already) do not disturb the stopping."""
+    for number in STOP_SIGNALS:
+        if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(*_: object) -> None:
+    _ignore_signals()
+    raise KeyboardInterrupt
+
+
 def _ignore_signals() -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 
