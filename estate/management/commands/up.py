@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import connections
 
-from estate import engines
+from estate import engines, env
 from estate.services import first_start, ports, running
 from estate.services.pieces import PIECES, Piece, command
 from estate.services.supervisor import Supervisor
@@ -63,7 +63,10 @@ class Command(BaseCommand):
                     supervisor.stop()
                 connections.close_all()
                 stopped = engines.stop()
-                self._say(f"Stopped ({', '.join(['web, worker, scheduler', *stopped] if supervisor else stopped)}).")
+                if supervisor is not None:
+                    stopped = ["web, worker, scheduler", *stopped]
+                if stopped:
+                    self._say(f"Stopped: {', '.join(stopped)}")
 
     def _choose_port(self, port: int | None) -> int:
         chosen = ports.choose(LOOPBACK, port)
@@ -115,14 +118,18 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def _one(self, piece: Piece, host: str, port: int | None) -> None:
-        """Become the piece. Embedded services that it started stay until `down`: other pieces may use them."""
+        """Become the piece. Embedded services that it started stay until `down`: other pieces may use them.
+
+        With a server as database, its schema is the deployment's business; so are the static files where STATIC_ROOT names a place.
+        """
         engines.ensure()
         if engines.embedded() and host == LOOPBACK:
             os.environ.setdefault("INSECURE_HTTP", "true")
         if piece == "web":
             if "PostgreSQL" in engines.embedded():
                 first_start.migrate()
-            first_start.collect_static()
+            if not env.text("STATIC_ROOT"):
+                first_start.collect_static()
             port = ports.choose(host, port)
             self._say(f"Listening on {host}:{port}")
         connections.close_all()
