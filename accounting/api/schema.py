@@ -21,7 +21,7 @@ KINDS: dict[Kind, Schema] = {
     Kind.RATIO: {"type": "number"},
     Kind.MONEY: {"type": "string", "description": "decimal"},
 }
-DATES = {"day", "week", "month"}
+DATES = {"day", "week"}
 
 
 def description(definition: ReportDefinition) -> str:

@@ -95,9 +95,9 @@ def instant(value: datetime) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Nested mappings and lists with every leaf as in `scalar`."""
+    """Nested mappings and lists with every leaf as in `scalar`, floats (they are ratios) of six places."""
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
-    return value if isinstance(value, bool) else scalar(value)
+    return round(value, RATIO_PLACES) if isinstance(value, float) else scalar(value)

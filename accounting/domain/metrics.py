@@ -79,7 +79,7 @@ DIMENSIONS = {
         Dimension("hour", "Hour", "The start of the hour, with its offset from UTC."),
         Dimension("day", "Day", "The reporting day, 23 to 25 hours long."),
         Dimension("week", "Week", "The Monday on which the week begins (ISO 8601)."),
-        Dimension("month", "Month", "The first day of the month."),
+        Dimension("month", "Month", "The calendar month, as `2026-11`."),
     )
 }
 
