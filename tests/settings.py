@@ -4,7 +4,7 @@ import os
 
 os.environ.setdefault("INSECURE_HTTP", "true")
 
-from estate.config.settings import *  # noqa: E402, F403
+from estate.config.settings import *  # noqa: F403
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES = {
