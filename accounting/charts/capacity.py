@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from accounting.charts.chart import Chart
 from accounting.charts.series import Series
+from estate.domain.units import HOUR
 
 Row = Mapping[str, Any]
-HOUR = 3600
 
 
 class Part(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any
 from accounting.charts.capacity import label
 from accounting.charts.chart import Chart
 from accounting.charts.series import Series
+from estate.domain.units import HOUR, duration_text
 
 Row = Mapping[str, Any]
 QUANTILES = (
@@ -15,7 +16,6 @@ QUANTILES = (
     ("p90_wait_seconds", "p90", "series-2"),
     ("p95_wait_seconds", "p95", "series-4"),
 )
-HOUR = 3600
 
 
 def waits_chart(rows: Sequence[Row], by: str) -> Chart:
@@ -42,5 +42,5 @@ def _finding(rows: Sequence[Row], by: str) -> str:
     if not known:
         return "Nothing was submitted in this period."
     worst = max(known, key=lambda row: row["p95_wait_seconds"])
-    hours = float(worst["p95_wait_seconds"]) / HOUR
-    return f"The worst {by} was {label(worst[by])}: one request in twenty submitted then waited {hours:,.1f} hours or more."
+    wait = duration_text(worst["p95_wait_seconds"])
+    return f"The worst {by} was {label(worst[by])}: one in twenty of what was submitted then waited {wait} or longer."

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from accounting.queries.freshness import coverage_by_cluster
 from estate.domain.periods import first_of_next_month
+from estate.domain.units import duration_text
 from estate.models import Cluster
-from estate.templatetags.ui import duration_text
 
 register = template.Library()
 

@@ -36,14 +36,16 @@ def queues(request: HttpRequest, form: ReportForm) -> HttpResponse:
     partitions = ask(base, "waits", "cluster", "partition")
     sizes = ask(base, "waits", "gpu_size")
     waiting = waiting_now(base.scope)
+    waiting_count = sum(row.record_count for row in waiting.values())
+    total = partitions.total | {"waiting_count": waiting_count}
     context = {
         "title": "Queues",
         "form": form,
-        "waiting_count": sum(row.record_count for row in waiting.values()),
+        "waiting_count": waiting_count,
         "total": partitions.total,
         "chart": waits_chart(ask(base, "waits", over).rows, over),
         "tables": [
-            tables.build(_partitions(request), with_waiting(partitions.rows, waiting), request.GET, partitions.total),
+            tables.build(_partitions(request), with_waiting(partitions.rows, waiting), request.GET, total),
             tables.build(SIZES, _ranked(sizes.rows), request.GET, sizes.total),
         ],
         "exports": exports(form, "waits", "cluster", "partition"),

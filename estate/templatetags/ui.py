@@ -14,11 +14,11 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from estate.domain.units import HOUR, Number, duration_text, scaled, significant
+
 register = template.Library()
 
-Number = int | float | Decimal
 UNKNOWN = mark_safe('<span class="none" title="unknown">–</span>')
-HOUR = 3600
 KEPT_PARAMETERS = ("period", "from", "to", "cluster", "partition", "project", "gpu_model")
 
 
@@ -100,29 +100,10 @@ def rail_keys(context: Mapping[str, Any]) -> list[RailItem]:
     return _items(context.get("request"))
 
 
-def significant(value: Number) -> str:
-    """Three significant digits with thousands separated; whole numbers below a thousand stay whole."""
-    number = Decimal(str(value))
-    if number == 0:
-        return "0"
-    decimals = max(0, 2 - number.adjusted())
-    rounded = f"{number:,.{decimals}f}" if number.adjusted() < 3 else f"{round(number):,}"
-    return rounded.rstrip("0").rstrip(".") if "." in rounded else rounded
-
-
-def _scaled(value: Number) -> tuple[str, str]:
-    """Three digits and k, M or G behind them where that is shorter."""
-    number = Decimal(str(value))
-    for power, suffix in ((9, "G"), (6, "M"), (4, "k")):
-        if number.copy_abs() >= Decimal(10) ** power:
-            return significant(number / Decimal(10) ** (3 if suffix == "k" else power)), suffix
-    return significant(number), ""
-
-
 def _number(value: Number, unit: str, exact: str) -> SafeString:
-    digits, suffix = _scaled(value)
-    shown = f"{suffix} {unit}".strip()
-    return format_html('<span title="{}">{}{}</span>', exact, digits, format_html(" <small>{}</small>", shown) if shown else "")
+    """Three digits, the unit small beside them, the exact value in `title`."""
+    shown = format_html(" <small>{}</small>", unit) if unit else ""
+    return format_html('<span title="{}">{}{}</span>', exact, scaled(value), shown)
 
 
 def _exact(value: Number) -> str:
@@ -167,20 +148,6 @@ def money(value: Number | None) -> SafeString:
 def cents(value: Number | None) -> SafeString:
     """An amount with all its decimals, for sums that are checked by eye."""
     return UNKNOWN if value is None else format_html("{} {}", f"{Decimal(str(value)):,.2f}", settings.ESTATE_CURRENCY)
-
-
-def duration_text(seconds: Number) -> str:
-    """Two units at most: 45 s, 3 min, 1 h 12 min, 2 d 4 h."""
-    whole = round(float(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < HOUR:
-        return f"{round(whole / 60)} min"
-    if whole < 48 * HOUR:
-        hours, minutes = divmod(round(whole / 60), 60)
-        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-    days, hours = divmod(round(whole / HOUR), 24)
-    return f"{days:,} d {hours} h" if hours and days < 30 else f"{days:,} d"
 
 
 @register.filter
