@@ -63,7 +63,7 @@ class Load:
         self._cursor.execute("DROP TABLE staging, waiting")
 
     def _merge(self, first: datetime, last: datetime) -> None:
-        ensure_months(first, last)
+        ensure_months(self._cursor, first, last)
         span: dict[str, Any] = {"first": first, "last": last, "cluster": self._cluster_id, "observed": self._observed_at}
         self._cursor.execute(COLLECT_CHANGES, span)
         changed = int(self._cursor.rowcount)

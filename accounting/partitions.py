@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from typing import Any
 
-from django.db import connection
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.backends.utils import CursorWrapper
+from django.db.backends.utils import CursorWrapper
 from django.db.migrations import CreateModel
 from django.db.migrations.state import ProjectState
 
@@ -40,15 +41,17 @@ def months(first: datetime, last: datetime) -> Iterator[tuple[date, date]]:
         month = following
 
 
-def ensure_months(first: datetime, last: datetime) -> None:
+def ensure_months(cursor: CursorWrapper, first: datetime, last: datetime) -> None:
     """Create the partitions that records submitted from `first` to `last` need; safe beside other writers."""
-    with connection.cursor() as cursor:
+    cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", [TABLE])
+    known = {name for (name,) in cursor.fetchall()}
+    missing = [(month, following) for month, following in months(first, last) if _name(month) not in known]
+    if missing:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK_KEY])
-        cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", [TABLE])
-        known = {name for (name,) in cursor.fetchall()}
-        for month, following in months(first, last):
-            name = f"{TABLE}_{month:%Y%m}"
-            if name not in known:
-                cursor.execute(
-                    f"CREATE TABLE {name} PARTITION OF {TABLE} FOR VALUES FROM ('{month} 00:00+00') TO ('{following} 00:00+00')"
-                )
+    for month, following in missing:
+        span = f"FOR VALUES FROM ('{month} 00:00+00') TO ('{following} 00:00+00')"
+        cursor.execute(f"CREATE TABLE IF NOT EXISTS {_name(month)} PARTITION OF {TABLE} {span}")
+
+
+def _name(month: date) -> str:
+    return f"{TABLE}_{month:%Y%m}"
