@@ -16,12 +16,16 @@ Value = str | int | Decimal | float | date | datetime | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Which part of the estate: names; an empty tuple means all. `visible_projects` are ids that the asker may see, None for all."""
+    """Which part of the estate: names; an empty tuple means all. `visible_projects` are ids that the asker may see, None for all.
+
+    `nodes` narrows the capacity report only.
+    """
 
     clusters: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
     gpu_models: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
     visible_projects: tuple[int, ...] | None = None
 
 

@@ -37,6 +37,11 @@ class CapacityRow(NamedTuple):
     unplaced: Decimal
 
     @property
+    def figures(self) -> tuple[Decimal, ...]:
+        """All GPU-seconds in the order of the fields."""
+        return self[1:]
+
+    @property
     def idle(self) -> Decimal:
         return self.reported - self.allocated - self.reserved_idle - self.planned_down - self.down - self.unknown
 
@@ -72,15 +77,28 @@ WITH bucket AS (
         SELECT gpu_count * coalesce({_SECONDS.format("(state.valid_during * span * known)")}, 0) AS seconds
     ) AS gpu_time
     UNION ALL
-    SELECT cluster_id, node_id, gpu_model_id, day, hour_at, 0, 0,
-           -planned_allocated_gpu_seconds, -down_allocated_gpu_seconds, -reserved_allocated_gpu_seconds,
-           allocated_gpu_seconds, sharing_gpu_seconds, unplaced_gpu_seconds
-    FROM accounting_nodehour
-    WHERE day >= %(first)s AND day < %(last)s
+    SELECT cluster_id, node_id, gpu_model_id, held.day, coalesce(bucket.at, held.at), 0, 0, -planned, -down, -reserved,
+           allocated, sharing, unplaced
+    FROM ({{held}}) AS held LEFT JOIN bucket ON bucket.day = held.day AND {{on_days}}
 )
 SELECT {{selected}} sum(reported), sum(allocated), sum(reserved), sum(planned_down), sum(down), sum(unknown),
        sum(sharing), sum(unplaced)
 FROM f {{joins}} WHERE {{condition}} {{grouping}}
+"""
+
+
+# Days are summed before anything is joined to them: a node has a row an hour, and is in several partitions.
+HELD_BY_DAY = """
+    SELECT cluster_id, node_id, gpu_model_id, day, min(hour_at) AS at, sum(planned_allocated_gpu_seconds) AS planned,
+           sum(down_allocated_gpu_seconds) AS down, sum(reserved_allocated_gpu_seconds) AS reserved,
+           sum(allocated_gpu_seconds) AS allocated, sum(sharing_gpu_seconds) AS sharing, sum(unplaced_gpu_seconds) AS unplaced
+    FROM accounting_nodehour WHERE day >= %(first)s AND day < %(last)s GROUP BY cluster_id, node_id, gpu_model_id, day
+"""
+HELD_BY_HOUR = """
+    SELECT cluster_id, node_id, gpu_model_id, day, hour_at AS at, planned_allocated_gpu_seconds AS planned,
+           down_allocated_gpu_seconds AS down, reserved_allocated_gpu_seconds AS reserved, allocated_gpu_seconds AS allocated,
+           sharing_gpu_seconds AS sharing, unplaced_gpu_seconds AS unplaced
+    FROM accounting_nodehour WHERE day >= %(first)s AND day < %(last)s
 """
 
 
@@ -101,10 +119,17 @@ def capacity(request: ReportRequest, now: datetime | None = None) -> list[Capaci
         raise ReportError(f"capacity is kept in the reporting zone; leave out the zone or use {settings.ESTATE_ZONE}")
     parts = compose(request, OF_NODES, DIMENSIONS, NODE_FILTERS)
     buckets = _buckets(request, now or datetime.now(UTC))
-    text = CAPACITY.format(grouping=grouping(request), **parts.as_text())
+    held = {"held": HELD_BY_HOUR, "on_days": "false"} if "hour" in request.by else {"held": HELD_BY_DAY, "on_days": "true"}
+    text = CAPACITY.format(grouping=grouping(request), **held, **parts.as_text())
     with connection.cursor() as cursor:
         cursor.execute(text, _params(buckets, request) | parts.params)
         return [CapacityRow(row[:-8], *(figure or Decimal(0) for figure in row[-8:])) for row in cursor.fetchall()]
+
+
+def added(rows: Sequence[CapacityRow]) -> CapacityRow:
+    """The sum of rows that have no GPU in common."""
+    figures = zip(*(row.figures for row in rows), strict=True) if rows else [(Decimal(0),)] * 8
+    return CapacityRow((), *(sum(column, start=Decimal(0)) for column in figures))
 
 
 def _params(buckets: Sequence[_Bucket], request: ReportRequest) -> dict[str, Any]:

@@ -143,6 +143,7 @@ def _conditions(scope: Scope, filters: dict[str, Dimension]) -> tuple[list[str],
         ("partition", scope.partitions),
         ("project", scope.projects),
         ("gpu_model", scope.gpu_models),
+        ("node", scope.nodes),
     ):
         if values and name in filters:
             conditions.append(filters[name].expression.format(values=f"%({name}s_wanted)s"))
@@ -169,6 +170,7 @@ RECORD_FILTERS = {
 NODE_FILTERS = {
     "cluster": _CLUSTER,
     "gpu_model": _MODEL,
+    "node": Dimension("node.name = ANY({values})", ("node",)),
     "partition": Dimension("""EXISTS (
         SELECT FROM estate_nodepartition within JOIN estate_partition named ON named.id = within.partition_id
         WHERE within.node_id = f.node_id AND within.valid_during @> f.at AND named.name = ANY({values}))"""),

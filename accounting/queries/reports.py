@@ -93,11 +93,10 @@ def _wait_figures(row: waitings.WaitRow) -> Figures:
 
 def _capacity(request: ReportRequest) -> Answer:
     rows = capacities.capacity(request)
-    total = capacities.capacity(replace(request, by=()))
-    empty = capacities.CapacityRow((), *([Decimal(0)] * 8))
-    return [_named(request, row.dimensions, _capacity_figures(row)) for row in rows], _capacity_figures(
-        total[0] if total else empty
-    )
+    # By partition a node counts in each of its partitions, so only then the total is a question of its own.
+    whole = capacities.capacity(replace(request, by=())) if "partition" in request.by else rows
+    total = capacities.added(whole)
+    return [_named(request, row.dimensions, _capacity_figures(row)) for row in rows], _capacity_figures(total)
 
 
 def _capacity_figures(row: capacities.CapacityRow) -> Figures:
