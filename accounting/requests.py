@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from accounting.domain.metrics import REPORTS
 from accounting.domain.reports import ReportError, ReportRequest, Scope
+from accounting.queries.dimensions import UNATTRIBUTED
 from estate.models import Cluster, GpuModel, GpuModelAlias, Partition, Project
 
 T = TypeVar("T")
@@ -17,7 +18,6 @@ Projects = tuple[int, ...] | None
 
 EARLIEST, LATEST = date(1970, 1, 1), date(2199, 12, 31)
 LISTED_NAMES = 20
-UNATTRIBUTED = "Unattributed"
 SCOPE_PARAMETERS = ("cluster", "partition", "project", "gpu_model")
 NOTHING: tuple[str, ...] = ()
 PARAMETERS = ("from", "to", "by", *SCOPE_PARAMETERS, "zone")
