@@ -8,7 +8,6 @@ from typing import Any
 
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.backends.utils import CursorWrapper
-from django.db.backends.utils import CursorWrapper
 from django.db.migrations import CreateModel
 from django.db.migrations.state import ProjectState
 

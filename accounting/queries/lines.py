@@ -57,6 +57,7 @@ record AS MATERIALIZED (
            CASE WHEN cpu_thousandths = 0 THEN 0
                 ELSE cpu_thousandths * greatest(0, {overlap("until - suspended_seconds")}) END AS cpu_milliseconds
     FROM record CROSS JOIN LATERAL {buckets()} AS bucket
+    WHERE since IS NOT NULL
 ), line AS (
     SELECT bucket, {who}, first_model_id AS gpu_model_id, 0 AS record_count, 0 AS started_count,
            CASE WHEN cardinality(gpu_counts) = 1 THEN gpu_counts[1] * wall ELSE 0 END AS gpu_seconds,
