@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from django.conf import settings
@@ -12,11 +16,13 @@ from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
 
 from estate.engines import folder
+from estate.engines.processes import EngineError
 from estate.models import Cluster, User
 
 DEMO_USER = "demo"
 SIGN_IN_FILE = "demo-sign-in"
 UNFINISHED_FILE = "demo-unfinished"
+DEMO_STOP_SECONDS = 10
 
 
 class SignIn(NamedTuple):
@@ -58,12 +64,28 @@ def make_demo() -> None:
     """Make the demo estate and its user. Cut short, it is made again at the next start."""
     mark = settings.DATA_DIR / UNFINISHED_FILE
     mark.touch()
-    call_command("demo")
+    _in_a_process_of_its_own("demo")
     password = folder.private_text(SIGN_IN_FILE, lambda: secrets.token_urlsafe(12))
     user, _ = User.objects.get_or_create(username=DEMO_USER, defaults={"sees_whole_estate": True, "is_staff": True})
     user.set_password(password)
     user.save()
     mark.unlink()
+
+
+def _in_a_process_of_its_own(command: str) -> None:
+    """So that Ctrl-C ends it at any moment, and its memory is given back. Raises EngineError if it fails (it has said why)."""
+    words = [sys.executable, "-m", "estate.services.tether", str(os.getpid()), sys.executable, "manage.py", command]
+    with subprocess.Popen(words, cwd=settings.BASE_DIR, stdin=subprocess.DEVNULL, start_new_session=True) as process:
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(DEMO_STOP_SECONDS)
+            process.kill()
+            raise
+    if code != 0:
+        raise EngineError(f"`manage.py {command}` failed (exit {code}); mend that, or start with --no-demo")
 
 
 def demo_sign_in() -> SignIn | None:
