@@ -57,6 +57,12 @@ class UsageRecord(models.Model):
     class Meta:
         indexes = (
             BrinIndex(fields=("submitted_at", "started_at", "last_seen_at"), name="usage_record_by_time", pages_per_range=16),
+            # What waits now: a handful among millions.
+            models.Index(
+                fields=("cluster",),
+                name="usage_record_waiting",
+                condition=models.Q(started_at__isnull=True, ended_at__isnull=True),
+            ),
         )
         constraints = (
             models.CheckConstraint(

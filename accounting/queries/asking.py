@@ -9,12 +9,14 @@ from typing import Any
 
 from accounting.domain.reports import Report, ReportRequest
 from accounting.queries import reports
+from accounting.queries.memory import remembered
 
 
-def ask(base: ReportRequest, name: str, *by: str, days: tuple[date, date] | None = None) -> Report:
-    """Report `name` by `by` in the scope of `base`, over its days or `days`."""
+@remembered
+def ask(base: ReportRequest, name: str, *by: str, days: tuple[date, date] | None = None, judged: bool = False) -> Report:
+    """Report `name` by `by` in the scope of `base`, over its days or `days`; what it holds must not be changed."""
     first, last = days or (base.first, base.last)
-    return reports.run(replace(base, name=name, by=by, first=first, last=last))
+    return reports.run(replace(base, name=name, by=by, first=first, last=last), judged=judged)
 
 
 def number(value: Any) -> float | None:

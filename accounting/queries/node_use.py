@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -24,11 +25,18 @@ class NodeUse(NamedTuple):
     ratios: dict[tuple[str, str], list[float | None]]
 
 
-def node_use(base: ReportRequest, end: date) -> NodeUse:
-    """Occupancy of every node of the scope up to the day `end` (excluded): hours up to 7 days, days up to 92, weeks beyond."""
+def unit_of(first: date, end: date) -> str:
+    """Hours up to 7 days, days up to 92, weeks beyond."""
+    length = (end - first).days
+    return "hour" if length <= HOURS_UP_TO_DAYS else "day" if length <= DAYS_UP_TO_DAYS else "week"
+
+
+def node_use(base: ReportRequest, end: date, nodes: tuple[str, ...]) -> NodeUse:
+    """Occupancy of `nodes` (names) of the scope up to the day `end` (excluded)."""
     days = dates(base.first, end)
-    unit = "hour" if len(days) <= HOURS_UP_TO_DAYS else "day" if len(days) <= DAYS_UP_TO_DAYS else "week"
-    rows: list[dict[str, Any]] = ask(base, "capacity", "cluster", "node", unit, days=(base.first, end)).rows
+    unit = unit_of(base.first, end)
+    narrow = replace(base, scope=replace(base.scope, nodes=nodes))
+    rows: list[dict[str, Any]] = ask(narrow, "capacity", "cluster", "node", unit, days=(base.first, end)).rows
     buckets = _buckets(unit, days, base.zone)
     position = {bucket: index for index, bucket in enumerate(buckets)}
     ratios: dict[tuple[str, str], list[float | None]] = {}

@@ -62,7 +62,7 @@ class Overview:
 
 def overview(asked: Asked) -> Overview:
     """Six reports, two small look-ups: none of them grows with the page."""
-    capacity = ask(asked.base, "capacity", "cluster", "partition")
+    capacity = ask(asked.base, "capacity", "cluster", "partition", judged=True)
     capacity_days = ask(asked.base, "capacity", "day", days=asked.daily)
     waits = ask(asked.base, "waits", "cluster", "partition")
     waits_before = ask(asked.base, "waits", days=asked.before)

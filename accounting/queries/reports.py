@@ -25,20 +25,25 @@ ADDITIVE_USAGE = ("record_count", "started_count", "gpu_seconds", "cpu_seconds",
 MICRO = Decimal("0.000001")
 
 
-def run(request: ReportRequest) -> Report:
-    """Answer `request`; raises ReportError for an unknown report or dimension, or an empty or reversed period."""
+def run(request: ReportRequest, *, judged: bool = True) -> Report:
+    """Answer `request`; raises ReportError for an unknown report or dimension, or an empty or reversed period.
+
+    Not `judged`, it does not say how much is unattributed: a page that asks for several reports judges one of them.
+    """
     if request.name not in REPORTS:
         raise ReportError(f"there is no report {request.name!r}; choose among {', '.join(REPORTS)}")
     if request.first >= request.last:
         raise ReportError(f"the period from {request.first} to {request.last} is empty; `to` is the first day that is left out")
     rows, total = REPORTS[request.name](request)
+    unpriced = _unpriced(request, total)
     known = quality.knowledge(request)
-    notes = {"coverage_ratio": known.coverage_ratio, "unattributed_gpu_seconds": _unattributed(request)}
+    notes = {"coverage_ratio": known.coverage_ratio, "rejected_count": known.rejected_count}
+    notes |= {"unattributed_gpu_seconds": _unattributed(request)} if judged else {}
     return Report(
         request=request,
         rows=ordered(request, rows),
         total=total,
-        quality=notes | {"rejected_count": known.rejected_count} | _unpriced(request, total),
+        quality=notes | unpriced,
         data_through=known.data_through,
     )
 

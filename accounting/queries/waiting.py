@@ -10,6 +10,7 @@ from django.db.models import Count, Sum
 
 from accounting.domain.reports import Scope
 from accounting.models import UsageRecord
+from accounting.queries.memory import remembered
 
 
 class Waiting(NamedTuple):
@@ -19,6 +20,7 @@ class Waiting(NamedTuple):
     requested_gpus: Decimal | None
 
 
+@remembered
 def waiting_now(scope: Scope) -> dict[tuple[str, str], Waiting]:
     """Waiting records by (cluster, partition) as of each cluster's last sighting; a record for several partitions has their list.
 

@@ -12,12 +12,13 @@ from accounting.charts.capacity import capacity_chart
 from accounting.charts.heat import HeatMap, HeatRow, group_rows, spans
 from accounting.forms import ReportForm
 from accounting.queries.asking import ask
-from accounting.queries.node_use import column_names, node_use
+from accounting.queries.node_use import column_names, node_use, unit_of
 from accounting.views.pages import exports, narrowed, node_href, report_page
-from estate.queries.inventory import NodeNow, nodes_at
+from estate.domain.periods import span
+from estate.queries.inventory import NodeNow, NodeScope, gpu_nodes_during, nodes_at
 from estate.views import tables
 
-MOST_NODES = 80
+MOST_NODES = {"hour": 40, "day": 80, "week": 80}
 MONTHS_AFTER_DAYS = 92
 GROUPINGS = {"partition": "by partition", "gpu_model": "by GPU model", "cluster": "by cluster"}
 
@@ -47,16 +48,20 @@ def _grouping(request: HttpRequest) -> str:
 
 
 def _heat(request: HttpRequest, form: ReportForm) -> dict[str, Any]:
-    use = node_use(form.request("capacity"), form.elapsed_end)
+    base, end = form.request("capacity"), form.elapsed_end
+    scope = NodeScope(base.scope.clusters, base.scope.partitions, base.scope.gpu_models)
+    group_of = {(node.cluster, node.name): _group(node, _grouping(request)) for node in nodes_at(timezone.now(), scope)}
+    period = span(base.first, end, form.zone)
+    names = sorted(gpu_nodes_during(period.start, period.end, scope), key=lambda name: (group_of.get(name, "~"), name))
+    most = MOST_NODES[unit_of(base.first, end)]
+    page = tables.page_number(request.GET.get("nodes-page", "1"), len(names), most)
+    shown = names[(page - 1) * most : page * most]
+    use = node_use(base, end, tuple(name for _, name in shown))
     columns, above = column_names(use, form.zone)
-    group_of = {(node.cluster, node.name): _group(node, _grouping(request)) for node in nodes_at(timezone.now())}
-    names = sorted(use.ratios, key=lambda name: (group_of.get(name, "~"), name))
-    page = tables.page_number(request.GET.get("nodes-page", "1"), len(names), MOST_NODES)
-    shown = names[(page - 1) * MOST_NODES : page * MOST_NODES]
-    rows = [(group_of.get(name, ""), HeatRow(name[1], node_href(*name), use.ratios[name])) for name in shown]
+    nothing = [None] * len(columns)
+    rows = [(group_of.get(name, ""), HeatRow(name[1], node_href(*name), use.ratios.get(name, nothing))) for name in shown]
     heat = HeatMap(caption=f"Occupancy of each node by {use.unit}", columns=columns, spans=spans(above), groups=group_rows(rows))
-    pager = tables.pager(request.GET, "nodes-page", page, len(names), MOST_NODES)
-    return {"map": heat, "unit": use.unit, "pager": pager}
+    return {"map": heat, "unit": use.unit, "pager": tables.pager(request.GET, "nodes-page", page, len(names), most)}
 
 
 def _group(node: NodeNow, grouping: str) -> str:

@@ -91,6 +91,7 @@ CSRF_TRUSTED_ORIGINS = _origins(env.words("CSRF_TRUSTED_ORIGINS"))
 ESTATE_ZONE = _zone(env.text("ESTATE_ZONE", "UTC"))
 ESTATE_CURRENCY = _currency(env.text("ESTATE_CURRENCY", "EUR"))
 ESTATE_NAME = env.text("ESTATE_NAME", "GPU Estate")
+REPORT_MEMORY_SECONDS = 60
 
 INSTALLED_APPS = [
     "collectors",

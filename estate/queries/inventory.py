@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.db.models import Prefetch, QuerySet
 
 from estate.models import Cluster, GpuModel, Node, NodeInventory, NodePartition, NodeState
@@ -67,6 +68,21 @@ def nodes_at(instant: datetime, scope: NodeScope = EVERYWHERE) -> list[NodeNow]:
     _add_conditions(found, instant)
     wanted = set(scope.partitions)
     return [node for node in found.values() if not wanted or wanted & set(node.partitions)]
+
+
+def gpu_nodes_during(start: datetime, end: datetime, scope: NodeScope = EVERYWHERE) -> list[tuple[str, str]]:
+    """(cluster, name) of the nodes that had GPUs at some time of `[start, end)`, in order."""
+    rows = NodeInventory.objects.filter(valid_during__overlap=DateTimeTZRange(start, end), gpu_count__gt=0)
+    if scope.clusters:
+        rows = rows.filter(node__cluster__name__in=scope.clusters)
+    if scope.gpu_models:
+        rows = rows.filter(gpu_model__name__in=scope.gpu_models)
+    if scope.partitions:
+        inside = NodePartition.objects.filter(
+            valid_during__overlap=DateTimeTZRange(start, end), partition__name__in=scope.partitions
+        )
+        rows = rows.filter(node_id__in=inside.values("node_id"))
+    return sorted(set(rows.values_list("node__cluster__name", "node__name")))
 
 
 def _inventory(instant: datetime, scope: NodeScope) -> QuerySet[NodeInventory]:
