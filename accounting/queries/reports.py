@@ -37,7 +37,7 @@ def run(request: ReportRequest, *, judged: bool = True) -> Report:
     rows, total = REPORTS[request.name](request)
     unpriced = _unpriced(request, total)
     known = quality.knowledge(request)
-    notes = {"coverage_ratio": known.coverage_ratio, "rejected_count": known.rejected_count}
+    notes: Figures = {"coverage_ratio": known.coverage_ratio, "rejected_count": known.rejected_count}
     notes |= {"unattributed_gpu_seconds": _unattributed(request)} if judged else {}
     return Report(
         request=request,
