@@ -82,7 +82,7 @@ def cuts() -> Iterator[ParameterSet]:
 
 
 @pytest.mark.usefixtures("jobs")
-@pytest.mark.parametrize(("name", "dimension"), cuts())
+@pytest.mark.parametrize(("name", "dimension"), list(cuts()))
 def test_every_dimension_of_the_registry_is_answered_and_its_rows_add_to_the_total(name: str, dimension: str) -> None:
     answer = json.loads(report(name, *MARCH, "--by", dimension))
     for figure in set(ADDITIVE) & set(answer["total"]):
