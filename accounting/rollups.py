@@ -7,13 +7,13 @@ Days and hours come from `estate.domain.periods`; SQL only finds the bucket of a
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.backends.utils import CursorWrapper
 
 from accounting.ingest import lock_cluster, mark_dirty
 from accounting.models import ClusterCoverage, DirtyDay, NodeHour, RollupZone, UsageDay, UsageHour
@@ -66,35 +66,55 @@ def _stretches(cluster_id: int) -> list[tuple[date, date]]:
 
 
 def _rebuild_stretch(cluster_id: int, first: date, last: date) -> int:
-    """Rebuild the days `[first, last)` of one cluster; returns how many of them were still marked."""
+    """Rebuild the days `[first, last)` of one cluster; returns how many of them were still marked.
+
+    Outside a transaction the hours are built beside the days, on a connection of their own: nobody else writes the cluster's facts or
+    rollups meanwhile (its lock is held here), and the marks go only after both are done.
+    """
+    alone = not connection.in_atomic_block
     with transaction.atomic(), connection.cursor() as cursor:
         lock_cluster(cursor, cluster_id)
         cursor.execute(TAKE_MARKS, {"cluster": cluster_id, "first": first, "last": last})
-        taken = cursor.rowcount
-        if taken:
-            _build(cursor, cluster_id, first, last)
-    return int(taken)
+        taken = int(cursor.rowcount)
+        if taken and alone:
+            with ThreadPoolExecutor(1, "rollup") as beside:
+                hours = beside.submit(_build_hours_apart, cluster_id, first, last)
+                _build_days(cluster_id, first, last)
+                hours.result()
+        elif taken:
+            _build_days(cluster_id, first, last)
+            _build_hours(cluster_id, first, last)
+    return taken
 
 
-def _build(cursor: CursorWrapper, cluster_id: int, first: date, last: date) -> None:
-    """Delete and build again what the days `[first, last)` hold."""
+def _build_days(cluster_id: int, first: date, last: date) -> None:
     zone = ZoneInfo(settings.ESTATE_ZONE)
     days = periods.dates(first, last)
-    end = periods.midnight(last, zone)
-    hours = [(hour.start, on) for on in days for hour in periods.hours(on, zone)]
-    by_day: dict[str, Any] = {"cluster": cluster_id, "days": days} | lines.cut_params(
-        [*(periods.midnight(on, zone) for on in days), end]
-    )
-    by_hour: dict[str, Any] = {"cluster": cluster_id, "hour_days": [on for _, on in hours]} | lines.cut_params(
-        [*(at for at, _ in hours), end]
-    )
-    for kind in (UsageDay, UsageHour, NodeHour):
+    params: dict[str, Any] = {"cluster": cluster_id, "days": days}
+    params |= lines.cut_params([periods.midnight(on, zone) for on in [*days, last]])
+    UsageDay.objects.filter(cluster=cluster_id, day__gte=first, day__lt=last).delete()
+    with connection.cursor() as cursor:
+        cursor.execute(BUILD_USAGE_DAYS, params)
+
+
+def _build_hours_apart(cluster_id: int, first: date, last: date) -> None:
+    try:
+        with transaction.atomic():
+            _build_hours(cluster_id, first, last)
+    finally:
+        connection.close()
+
+
+def _build_hours(cluster_id: int, first: date, last: date) -> None:
+    zone = ZoneInfo(settings.ESTATE_ZONE)
+    hours = [(hour.start, on) for on in periods.dates(first, last) for hour in periods.hours(on, zone)]
+    params: dict[str, Any] = {"cluster": cluster_id, "hour_days": [on for _, on in hours]}
+    params |= lines.cut_params([*(start for start, _ in hours), periods.midnight(last, zone)])
+    for kind in (UsageHour, NodeHour):
         kind.objects.filter(cluster=cluster_id, day__gte=first, day__lt=last).delete()
-    cursor.execute(BUILD_USAGE_DAYS, by_day)
-    cursor.execute(CUT_HOURS, by_hour)
-    cursor.execute(BUILD_USAGE_HOURS, by_hour)
-    cursor.execute(BUILD_NODE_HOURS, by_hour)
-    cursor.execute("DROP TABLE hourly")
+    with connection.cursor() as cursor:
+        for statement in (CUT_HOURS, BUILD_USAGE_HOURS, BUILD_NODE_HOURS, "DROP TABLE hourly"):
+            cursor.execute(statement, params)
 
 
 TAKE_MARKS = "DELETE FROM accounting_dirtyday WHERE cluster_id = %(cluster)s AND day >= %(first)s AND day < %(last)s"

@@ -45,21 +45,29 @@ def usage_lines(extra: Sequence[str] = (), where: str = "true") -> str:
     on several models is counted with its first one. CPU time stops while suspended, taken off the end of the stay.
     """
     who = ", ".join(["cluster_id", _WHO, *extra])
+    cuts = "%(cuts)s::bigint[]"
     return f"""
 record AS MATERIALIZED (
-    SELECT {who}, gpu_model_ids, gpu_counts, coalesce(gpu_model_ids[1], requested_gpu_model_id) AS first_model_id,
-           coalesce(cpus * 1000, 0)::bigint AS cpu_thousandths, suspended_seconds, submitted_at,
-           {epoch("submitted_at")} AS submitted, {epoch("started_at")} AS since, {epoch("last_seen_at")} AS until
-    FROM accounting_usagerecord
-    WHERE submitted_at < %(end)s AND last_seen_at >= %(start)s AND {where}
+    SELECT *, width_bucket(submitted, {cuts}) AS submit_bucket, width_bucket(since, {cuts}) AS first_bucket,
+           greatest(width_bucket(since, {cuts}), width_bucket(until - 1, {cuts})) AS last_bucket
+    FROM (
+        SELECT {who}, gpu_model_ids, gpu_counts, coalesce(gpu_model_ids[1], requested_gpu_model_id) AS first_model_id,
+               coalesce(cpus * 1000, 0)::bigint AS cpu_thousandths, suspended_seconds,
+               {epoch("submitted_at")} AS submitted, {epoch("started_at")} AS since, {epoch("last_seen_at")} AS until
+        FROM accounting_usagerecord
+        WHERE submitted_at < %(end)s AND last_seen_at >= %(start)s AND {where}
+    ) AS fact
+), stay AS (
+    SELECT *, generate_series(greatest(1, first_bucket), least(cardinality({cuts}) - 1, last_bucket)) AS bucket
+    FROM record WHERE since IS NOT NULL
 ), held AS (
-    SELECT {who}, gpu_model_ids, gpu_counts, first_model_id, bucket, {overlap()} AS wall,
+    SELECT {who}, gpu_model_ids, gpu_counts, first_model_id, bucket,
+           (bucket = submit_bucket)::int AS record_count, (bucket = first_bucket)::int AS started_count, {overlap()} AS wall,
            CASE WHEN cpu_thousandths = 0 THEN 0
                 ELSE cpu_thousandths * greatest(0, {overlap("until - suspended_seconds")}) END AS cpu_milliseconds
-    FROM record CROSS JOIN LATERAL {buckets()} AS bucket
-    WHERE since IS NOT NULL
+    FROM stay
 ), line AS (
-    SELECT bucket, {who}, first_model_id AS gpu_model_id, 0 AS record_count, 0 AS started_count,
+    SELECT bucket, {who}, first_model_id AS gpu_model_id, record_count, started_count,
            CASE WHEN cardinality(gpu_counts) = 1 THEN gpu_counts[1] * wall ELSE 0 END AS gpu_seconds,
            cpu_milliseconds, wall AS wall_seconds
     FROM held
@@ -68,11 +76,10 @@ record AS MATERIALIZED (
     FROM held CROSS JOIN LATERAL unnest(gpu_model_ids, gpu_counts) AS part (model_id, gpus)
     WHERE cardinality(gpu_counts) > 1
     UNION ALL
-    SELECT width_bucket(submitted, %(cuts)s::bigint[]), {who}, first_model_id, 1, 0, 0, 0, 0
-    FROM record WHERE submitted_at >= %(start)s
-    UNION ALL
-    SELECT width_bucket(since, %(cuts)s::bigint[]), {who}, first_model_id, 0, 1, 0, 0, 0
-    FROM record WHERE since >= (%(cuts)s::bigint[])[1] AND since < (%(cuts)s::bigint[])[cardinality(%(cuts)s::bigint[])]
+    SELECT submit_bucket, {who}, first_model_id, 1, 0, 0, 0, 0
+    FROM record
+    WHERE submit_bucket BETWEEN 1 AND cardinality({cuts}) - 1
+      AND (since IS NULL OR submit_bucket < first_bucket OR submit_bucket > last_bucket)
 )"""
 
 
