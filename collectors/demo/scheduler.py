@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from collectors.demo.jobs import FAR, Attempt, Job
 from collectors.demo.outages import Closure, Outage
 from collectors.demo.shelves import Shelf
 
-SCAN_DEPTH = 30
+SCAN_DEPTH = 20
 SUBMITTED, ENDED, CANCELLED, DOWN, UP, WAKE = range(6)
 # Ends are handled before starts of the same second, so that intervals are half-open.
 _ORDER = {ENDED: 0, UP: 0, WAKE: 0, DOWN: 1, CANCELLED: 2, SUBMITTED: 3}
@@ -183,8 +183,15 @@ class Simulation:
             candidates = [job for _, job in self._queue[:SCAN_DEPTH]]
         else:
             candidates = sorted(self._new, key=_key)
+        hopeless = self._pass.hopeless
+        started = set()
+        for job in candidates:
+            # A job as large as one that just failed, and as long, fails too; an urgent one may still push others out.
+            if job.is_waiting and ((job.slots, job.limit_seconds) not in hopeless or not job.rank) and self._try(job, now):
+                started.add(job.number)
+        for job in self._new:
+            job.was_blocked = job.was_blocked or ("" if job.number in started else "Priority")
         self._new.clear()
-        started = {job.number for job in candidates if job.is_waiting and self._try(job, now)}
         if started:
             self._queue = [entry for entry in self._queue if entry[1].number not in started]
 
@@ -194,47 +201,46 @@ class Simulation:
         if job.partition in state.closed:
             job.was_blocked = "PartitionDown"
             return False
-        # A job as large as one that just failed, and as long, fails too.
-        sort = (job.slots, job.limit_seconds)
-        if sort in state.hopeless and job.rank:
-            job.was_blocked = "Priority"
-            return False
-        nodes = self._place(job, now) if self._may_fit(job) else None
+        nodes = self._place(job, now)
         if nodes is None and job.rank == 0 and not self._is_kubernetes:
             nodes = self._preempt(job, now)
         if nodes is not None:
             self._start(now, job, nodes)
             return True
-        state.hopeless.add(sort)
+        state.hopeless.add((job.slots, job.limit_seconds))
         job.was_blocked = "Priority" if state.head else "Resources"
         state.head = state.head or job
         return False
 
-    def _may_fit(self, job: Job) -> bool:
-        if job.wants_nodes == 1:
-            return max(self._free) >= job.slots
-        return self._free.count(self._slots) >= job.wants_nodes
-
     def _place(self, job: Job, now: int) -> tuple[int, ...] | None:
-        """Best fit: the fullest node that still takes it, or empty nodes for a job of several."""
+        """Nodes for `job` that leave the reservation whole, or None."""
+        need = job.slots if job.wants_nodes == 1 else self._slots
+        if max(self._free) < need:
+            return None
         state = self._pass
         if state.head is not None and state.reserved is None:
             state.reserved, state.shadow = self._reserve(state.head, now)
-        reserved, shadow = state.reserved or frozenset(), state.shadow
         end = now + job.planned_seconds
-        need = job.slots if job.wants_nodes == 1 else self._slots
-        keeps_clear = end > shadow
-        found: list[tuple[int, int]] = []
+        taboo = state.reserved if state.reserved and end > state.shadow else ()
+        if job.wants_nodes == 1:
+            return self._fullest(need, now, end, taboo)
+        empty = [
+            node for node, free in enumerate(self._free) if free >= need and node not in taboo and self._takes(node, now, end)
+        ]
+        return tuple(empty[: job.wants_nodes]) if len(empty) >= job.wants_nodes else None
+
+    def _fullest(self, need: int, now: int, end: int, taboo: Collection[int]) -> tuple[int, ...] | None:
+        """The node that has least to spare."""
+        best, spare = -1, FAR
         for node, free in enumerate(self._free):
-            if free < need or not self._usable[node] or (keeps_clear and node in reserved):
-                continue
-            if not self._is_clear(node, now, end):
-                continue
-            found.append((free, node))
-        if len(found) < job.wants_nodes:
-            return None
-        found.sort()
-        return tuple(sorted(node for _, node in found[: job.wants_nodes]))
+            if need <= free < spare and node not in taboo and self._takes(node, now, end):
+                best, spare = node, free
+                if free == need:
+                    break
+        return None if best < 0 else (best,)
+
+    def _takes(self, node: int, now: int, end: int) -> bool:
+        return self._usable[node] and (not self._windows[node] or self._is_clear(node, now, end))
 
     def _is_clear(self, node: int, now: int, end: int) -> bool:
         """Whether a job until `end` keeps out of the node's next planned outage; pods, which tell no end, are evicted instead."""

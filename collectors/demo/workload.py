@@ -59,16 +59,18 @@ class Author:
         if stream.shape == "service":
             groups = self._services(shelf_index, shelf, stream)
         else:
-            groups = [self._group(shelf_index, shelf, stream, at) for at in self._pace.draw(self._rng, count)]
+            instants = self._pace.draw(self._rng, count)
+            sizes = self._rng.choices(tuple(stream.sizes), tuple(stream.sizes.values()), k=count)
+            groups = [self._group(shelf_index, stream, at, size) for at, size in zip(instants, sizes, strict=True)]
             _fit_to_load([job for group in groups for job in group], stream, shelf, self._until - self._start, self._scale)
         for group in groups:
             for job in group:
                 self._decide(job, stream)
         return groups
 
-    def _group(self, shelf_index: int, shelf: Shelf, stream: Stream, at: int) -> Group:
+    def _group(self, shelf_index: int, stream: Stream, at: int, slots: int) -> Group:
         rng = self._rng
-        slots = rng.choices(tuple(stream.sizes), tuple(stream.sizes.values()))[0]
+        shelf = self._plan.shelves[shelf_index]
         first = self._job(shelf_index, shelf, stream, at, slots)
         if stream.shape == "gang":
             return self._gang(first, shelf)
@@ -221,7 +223,7 @@ def _fit_to_load(jobs: list[Job], stream: Stream, shelf: Shelf, span: int, scale
     wanted = stream.load * scale * shelf.slots * shelf.node_count * span
     longest = min(stream.longest_seconds or 21 * DAY, span)
     factor = 1.0
-    for _ in range(6):
+    for _ in range(4):
         asked = sum(job.slots * min(longest, max(SHORTEST_SECONDS, factor * job.run_seconds)) for job in jobs)
         factor *= wanted / asked
     for job in jobs:
