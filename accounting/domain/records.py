@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
@@ -13,8 +12,7 @@ from estate.domain.nodes import GpuPart, NodeFact
 __all__ = ["GpuPart", "NodeFact", "Rejected", "UsageRecord"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageRecord:
+class UsageRecord(NamedTuple):
     """One grant of resources for one continuous stay: an attempt of a Slurm job, or a Kubernetes pod.
 
     Instants are aware UTC. A record is unique in its cluster by (`external_id`, `submitted_at`): job ids come round again.

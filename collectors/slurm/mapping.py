@@ -13,9 +13,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, make_dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from accounting.domain.records import UsageRecord
 from collectors.slurm.memo import Memo
@@ -26,14 +24,6 @@ from collectors.slurm.tres import NOTHING
 EARLIEST = 788_918_400  # 1995-01-01, older than any Slurm
 AHEAD_SECONDS = 86_400
 SKEW_SECONDS = 300
-
-# A frozen dataclass sets each of its 33 fields through a call, which would be a fifth of all the time of an import. So a record
-# is made as
-# a twin that is not frozen and has the same slots, and then given its class.
-if TYPE_CHECKING:
-    _Draft = UsageRecord
-else:
-    _Draft = make_dataclass("_Draft", [field.name for field in fields(UsageRecord)], slots=True, kw_only=True)
 
 
 class Mapper:
@@ -62,7 +52,7 @@ class Mapper:
         last_seen = None
         if started and end is None:
             last_seen = self._last_seen(row)
-        record = _Draft(
+        return UsageRecord(
             external_id=row.external_id,
             display_id=row.display_id,
             workload_id=row.workload_id,
@@ -96,8 +86,6 @@ class Mapper:
             cancelled_by=row.cancelled_by,
             comment=row.comment,
         )
-        record.__class__ = UsageRecord
-        return record
 
     def _check(self, row: SacctRow) -> None:
         for column, at in (("Submit", row.submit), ("Start", row.start), ("End", row.end)):

@@ -10,7 +10,6 @@ replaced by its RESIZING segment. Only where a dump shows a successor under the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 
 from accounting.domain.records import UsageRecord
@@ -49,4 +48,4 @@ def _end(record: UsageRecord) -> float:
 
 
 def _with_own_id(record: UsageRecord) -> UsageRecord:
-    return replace(record, external_id=f"{record.external_id[:230]}/{_end(record):.0f}")
+    return record._replace(external_id=f"{record.external_id[:230]}/{_end(record):.0f}")

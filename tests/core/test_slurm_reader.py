@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Iterable
-from dataclasses import FrozenInstanceError, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -128,12 +127,10 @@ def test_a_segment_gets_its_own_id_where_its_successor_has_the_same_submit() -> 
     assert reader.accepted_count == 2
 
 
-def test_records_are_the_frozen_class_of_the_contract() -> None:
+def test_records_are_those_of_the_contract_and_cannot_change() -> None:
     _, [record] = read([HEAD, good_line(1)])
     assert type(record) is UsageRecord
-    assert replace(record) == record
-    assert hash(record) == hash(replace(record))
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         record.name = "other"  # type: ignore[misc]  # the test is that this fails
 
 
