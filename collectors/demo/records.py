@@ -125,8 +125,7 @@ def _as_seen_running(record: UsageRecord) -> UsageRecord:
     if record.started_at is None or record.ended_at is None:
         return record
     half = record.started_at + (record.ended_at - record.started_at) // 2
-    return replace(
-        record,
+    return record._replace(
         state="RUNNING",
         ended_at=None,
         last_seen_at=half.replace(microsecond=0),
