@@ -5,6 +5,7 @@ import os
 os.environ.setdefault("INSECURE_HTTP", "true")
 
 from estate.config.settings import *  # noqa: F403
+from estate.config.settings import STATIC_ROOT
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES = {
@@ -12,3 +13,4 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 REPORT_MEMORY_SECONDS = 0
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # WhiteNoise warns where it is absent, and warnings are errors here

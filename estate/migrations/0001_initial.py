@@ -174,7 +174,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('code', models.CharField(max_length=64, unique=True)),
-                ('name', models.CharField(max_length=255)),
+                ('name', models.CharField(max_length=255, unique=True)),
                 ('kind', models.CharField(choices=[('organisation', 'Organisation'), ('cost_centre', 'Cost centre'), ('project', 'Project')], default='project', max_length=16)),
                 ('parent', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='children', to='estate.project')),
             ],

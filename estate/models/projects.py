@@ -18,7 +18,7 @@ class Project(models.Model):
     """A node of the tree. `code` is what finance knows it by."""
 
     code = models.CharField(max_length=64, unique=True)
-    name = models.CharField(max_length=255)
+    name = models.CharField(max_length=255, unique=True)
     kind = models.CharField(max_length=16, choices=ProjectKind, default=ProjectKind.PROJECT)
     parent = models.ForeignKey("self", models.PROTECT, null=True, blank=True, related_name="children")
 
