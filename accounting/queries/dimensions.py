@@ -34,7 +34,7 @@ LEFT JOIN LATERAL (
     )
     SELECT name FROM up WHERE kind = 'cost_centre' LIMIT 1
 ) centre ON true""",
-    "node": "JOIN estate_node node ON node.id = f.node_id",
+    "node": "LEFT JOIN estate_node node ON node.id = f.node_id",
     "membership": """
 JOIN estate_nodepartition membership ON membership.node_id = f.node_id AND membership.valid_during @> f.at
 JOIN estate_partition partition ON partition.id = membership.partition_id""",
