@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zoneinfo import available_timezones
 
-from accounting.models import ClusterCoverage
+from accounting.queries.freshness import coverage_by_cluster
 from collectors.files import InputError
 from estate.models import Cluster, Scheduler
 
@@ -26,7 +26,7 @@ def cluster_for(name: str, scheduler: Scheduler, zone: str | None) -> Cluster:
 
 
 def _correct_zone(cluster: Cluster, zone: str) -> None:
-    if ClusterCoverage.objects.filter(cluster=cluster).exists():
+    if cluster.pk in coverage_by_cluster():
         raise InputError(
             f"cluster {cluster} prints times in {cluster.zone}, not {zone}, and its records are stored so; "
             f"leave out --zone, or import under another name with --cluster"

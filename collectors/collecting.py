@@ -100,8 +100,19 @@ def _collect_held(lease: leases.Lease, modified: Window | None, progress: rollup
             done.outcomes.append(runs.import_sacct(source.cluster, str(file.path), meter=held.keep_alive, held=held))
         except InputError as exc:
             done.failures.append(str(exc))
-    done.day_count = rollups.rebuild(source.cluster_id, progress)
+    done.day_count = rollups.rebuild(source.cluster_id, _alive(lease, progress))
     return done
+
+
+def _alive(lease: leases.Lease, progress: rollups.Progress | None) -> rollups.Progress:
+    """`progress`, and the lease kept alive by it."""
+
+    def show(done: int, of: int) -> None:
+        lease.keep_alive()
+        if progress is not None:
+            progress(done, of)
+
+    return show
 
 
 def _is_within(file: Found, window: Window) -> bool:

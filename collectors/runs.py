@@ -188,7 +188,7 @@ def _keep(run: Run, rejections: Sequence[Rejected], count: int) -> None:
     Rejection.objects.bulk_create(rows, batch_size=500)
     run.rejected_count = count
     if count > KEPT_REJECTIONS:
-        run.message = f"{count:,} lines were rejected; the first {KEPT_REJECTIONS:,} are kept. "
+        run.message = f"{count:,} lines were rejected; the first {KEPT_REJECTIONS:,} are kept."
 
 
 def _remember(held: Held, through_at: datetime | None) -> None:

@@ -206,7 +206,7 @@ class Command(BaseCommand):
             self._say(f"line {line.line_number}: {line.reason}")
         if outcome.rejected_count:
             page = reverse("collectors-run", args=[outcome.run_id])
-            self._say(f"{outcome.rejected_count:,} lines were rejected, the others are in; all of them are on the page {page}")
+            self._say(f"{outcome.rejected_count:,} lines were rejected; their text and the reasons are on the page {page}")
         if outcome.message:
             self._say(outcome.message)
 
