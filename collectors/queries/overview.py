@@ -62,7 +62,7 @@ def quality_rows() -> list[QualityRow]:
         QualityRow(
             cluster.name, rejected.get(cluster.pk, 0), cluster.failed, cluster.running, *coverage.get(cluster.pk, (None, None))
         )
-        for cluster in clusters
+        for cluster in clusters.order_by("name")
     ]
 
 

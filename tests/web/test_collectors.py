@@ -149,6 +149,13 @@ def test_rejections_by_cluster_are_those_of_the_newest_reading(as_lead: Client, 
     assert (row.cluster, row.rejected_count, row.failed_count) == ("alpha", 0, 0)
 
 
+def test_clusters_stand_in_order_of_name(as_lead: Client) -> None:
+    for name in ("c", "a", "b"):
+        a_run(Cluster.objects.create(name=name, scheduler="slurm"))
+
+    assert [row.cluster for row in as_lead.get("/collectors/").context["quality"]] == ["a", "b", "c"]
+
+
 def test_runs_that_ended_badly_or_not_at_all_are_counted(as_lead: Client, slurm: Cluster) -> None:
     for status in (RunStatus.FAILED, RunStatus.FAILED, RunStatus.RUNNING, RunStatus.DONE):
         a_run(slurm, status=status)
