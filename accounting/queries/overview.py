@@ -34,20 +34,27 @@ class Kpi(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The period and scope of the page (`base`), the days it is compared with, and the end of what has passed of it."""
+    """The period and scope of the page (`base`), the days it is compared with, and today."""
 
     base: ReportRequest
     before: Days
-    elapsed_end: date
+    today: date
+
+    @property
+    def complete_end(self) -> date:
+        """End (excluded) of the days of the period that are over; its first day when none is."""
+        return max(self.base.first, min(self.base.last, self.today))
 
     @property
     def trend(self) -> Days:
-        return self.elapsed_end - timedelta(days=TREND_DAYS), self.elapsed_end
+        """The last thirty days that are over at the end of the period."""
+        end = min(self.base.last, self.today)
+        return end - timedelta(days=TREND_DAYS), end
 
     @property
     def daily(self) -> Days:
         """Days that cover the period, the one before and the trend."""
-        return min(self.before[0], self.trend[0]), max(self.base.last, self.elapsed_end)
+        return min(self.before[0], self.trend[0]), max(self.base.last, self.trend[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +65,11 @@ class Overview:
     partitions: list[dict[str, Any]]
     nodes: list[NodeNow]
     unattributed_gpu_seconds: float
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is known of any partition in the period."""
+        return any(row["reported_gpu_seconds"] != row["unknown_gpu_seconds"] for row in self.partitions)
 
 
 def overview(asked: Asked) -> Overview:
@@ -101,7 +113,13 @@ def _gpus_up(nodes: list[NodeNow], days: list[dict[str, Any]], asked: Asked) -> 
     up = sum(node.gpu_count for node in nodes if node.condition not in AWAY)
     with_up = [{"day": row["day"], "up": _up_gpus(row)} for row in days]
     return Kpi(
-        "GPUs up now", up if nodes else None, "count", f"of {total:,}" if nodes else "", None, "", _trend(with_up, asked, "up")
+        "GPUs up now",
+        up if nodes else None,
+        "count",
+        f"of {total:,} in the inventory" if nodes else "",
+        None,
+        "",
+        _trend(with_up, asked, "up"),
     )
 
 
@@ -152,9 +170,12 @@ def _waiting(waiting: Mapping[tuple[str, str], Waiting]) -> Kpi:
 
 
 def _cost(days: list[dict[str, Any]], asked: Asked) -> Kpi:
-    now = total_of(_between(days, (asked.base.first, asked.base.last)), "total_cost")
-    before = total_of(_between(days, asked.before), "total_cost")
-    return Kpi("Cost", now, "money", "", _relative(now, before), "relative", _trend(days, asked, "total_cost"))
+    """Compared over the days that are over: half a day is not cheaper than a whole one."""
+    first, end = asked.base.first, asked.complete_end
+    now = total_of(_between(days, (first, asked.base.last)), "total_cost")
+    complete = total_of(_between(days, (first, end)), "total_cost")
+    before = total_of(_between(days, (first - (end - first), first)), "total_cost")
+    return Kpi("Cost", now, "money", "", _relative(complete, before), "relative", _trend(days, asked, "total_cost"))
 
 
 def _partitions(capacity: list[dict[str, Any]], waits: list[dict[str, Any]]) -> list[dict[str, Any]]:

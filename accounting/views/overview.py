@@ -18,13 +18,13 @@ from accounting.views.pages import exports, narrowed, report_page
 
 @report_page("Overview")
 def overview(request: HttpRequest, form: ReportForm) -> HttpResponse:
-    asked = overviews.Asked(base=form.request("capacity"), before=form.before, elapsed_end=form.elapsed_end)
+    asked = overviews.Asked(base=form.request("capacity"), before=form.before, today=form.today)
     found = overviews.overview(asked)
     context = {
         "title": "Overview",
         "form": form,
         "kpis": [(kpi, sparkline(kpi.trend, f"{kpi.label}, last 30 days")) for kpi in found.kpis],
-        "partitions": [_shown(row, request) for row in found.partitions],
+        "partitions": [_shown(row, request) for row in found.partitions] if found.is_known else [],
         "parts": PARTS,
         "findings": findings(found.nodes, found.unattributed_gpu_seconds, timezone.now()),
         "exports": exports(form, "capacity", "cluster", "partition"),

@@ -19,6 +19,7 @@ from estate.domain.units import HOUR, Number, duration_text, scaled, significant
 register = template.Library()
 
 UNKNOWN = mark_safe('<span class="none" title="unknown">–</span>')
+SMALLEST_CHANGE = 0.0005
 KEPT_PARAMETERS = ("period", "from", "to", "cluster", "partition", "project", "gpu_model")
 
 
@@ -217,8 +218,10 @@ def change(kpi: Any) -> SafeString:
     value = kpi.change
     if value is None:
         return SafeString("")
-    arrow = "flat" if abs(value) < 0.0005 else "up" if value > 0 else "down-arrow"
+    if abs(value) < SMALLEST_CHANGE:
+        return SafeString("as before")
+    arrow, word = ("up", "more than") if value > 0 else ("down-arrow", "less than")
     amount = f"{abs(value) * 100:.1f} points" if kpi.change_kind == "points" else f"{abs(value) * 100:.0f} %"
-    word = {"flat": "no change from", "up": "more than", "down-arrow": "less than"}[arrow]
-    shown = amount if arrow != "flat" else ""
-    return format_html('<span class="{}">{} <span class="sr">{}</span><span>vs before</span></span>', arrow, shown, word)
+    return format_html(
+        '<span class="{}">{} <span class="sr">{}</span><span aria-hidden="true">vs</span> before</span>', arrow, amount, word
+    )
