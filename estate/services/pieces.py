@@ -11,14 +11,14 @@ Piece = Literal["web", "worker", "scheduler"]
 PIECES: tuple[Piece, ...] = ("web", "worker", "scheduler")
 
 
-def command(piece: Piece, bind: str) -> list[str]:
-    """Command line of a piece, to be run in the folder of the code; `bind` is HOST:PORT of the web."""
-    return [sys.executable, "-m", *{"web": _web(bind), "worker": _worker(), "scheduler": _scheduler()}[piece]]
+def command(piece: Piece, listening: int) -> list[str]:
+    """Command line of a piece, to be run in the folder of the code; `listening` is the open socket (its number) of the web."""
+    return [sys.executable, "-m", *{"web": _web(listening), "worker": _worker(), "scheduler": _scheduler()}[piece]]
 
 
-def _web(bind: str) -> list[str]:
+def _web(listening: int) -> list[str]:
     return [
-        *("gunicorn", "estate.config.wsgi", "--bind", bind, "--worker-class", "gthread"),
+        *("gunicorn", "estate.config.wsgi", "--bind", f"fd://{listening}", "--worker-class", "gthread"),
         *("--workers", str(settings.WEB_WORKERS), "--threads", str(settings.WEB_THREADS)),
         *("--graceful-timeout", "8", "--timeout", "60", "--no-control-socket", "--log-level", "info"),
     ]

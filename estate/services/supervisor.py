@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
 
 from estate.engines.processes import EngineError, tail
 
@@ -33,8 +32,8 @@ class Child:
         self.next_start_at = 0.0
         self.deaths_in_a_row = 0
 
-    def start(self, environment: Mapping[str, str], folder: Path, held: IO[str]) -> None:
-        """`held` is an open lock that the piece and all below it keep, so that a later start can tell that they live."""
+    def start(self, environment: Mapping[str, str], folder: Path, inherited: tuple[int, ...]) -> None:
+        """`inherited` are open files that the piece and all below it keep."""
         self.started_at = time.monotonic()
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
@@ -45,7 +44,7 @@ class Child:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                pass_fds=(held.fileno(),),
+                pass_fds=inherited,
             )
 
     def reap(self) -> int | None:
@@ -82,13 +81,13 @@ class Supervisor:
         self.children = [Child(name, command, _fresh_log(logs / f"{name}.log")) for name, command in commands.items()]
         self.say = say
 
-    def run(self, environment: Mapping[str, str], folder: Path, held: IO[str], ready: Callable[[], bool]) -> None:
+    def run(self, environment: Mapping[str, str], folder: Path, inherited: tuple[int, ...], ready: Callable[[], bool]) -> None:
         """Returns only by an exception. `ready` is asked until it says yes. Raises EngineError if a piece cannot start at all."""
         is_ready = False
         while True:
             for child in self.children:
                 if child.process is None and time.monotonic() >= child.next_start_at:
-                    child.start(environment, folder, held)
+                    child.start(environment, folder, inherited)
                 self._mourn(child, starting=not is_ready)
             is_ready = is_ready or ready()
             time.sleep(0.2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 import urllib.request
 from argparse import ArgumentParser, ArgumentTypeError
@@ -31,7 +32,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("piece", nargs="?", choices=PIECES, help="run this piece only, in the foreground")
-        parser.add_argument("--port", type=_port, help="port of the web pages (default: 8000, or the next free one)")
+        parser.add_argument(
+            "--port", type=_port, help="port of the web pages (default: 8000; the whole estate takes the next free one)"
+        )
         parser.add_argument("--bind", help="address at which `up web` listens (default: 127.0.0.1)")
         parser.add_argument("--no-demo", action="store_true", help="do not fill an empty estate with the demo")
 
@@ -49,12 +52,11 @@ class Command(BaseCommand):
         with running.only_one() as held:
             supervisor: Supervisor | None = None
             try:
-                chosen = self._choose_port(port)
+                line = self._take_port(port)
                 self._prepare(no_demo)
-                supervisor = Supervisor(
-                    {piece: command(piece, f"{LOOPBACK}:{chosen}") for piece in PIECES}, settings.DATA_DIR / "log", self._say
-                )
-                self._serve(supervisor, held, chosen)
+                commands: dict[str, list[str]] = {piece: command(piece, line.fileno()) for piece in PIECES}
+                supervisor = Supervisor(commands, settings.DATA_DIR / "log", self._say)
+                self._serve(supervisor, held, line)
             except KeyboardInterrupt:
                 self._say("Stopping …")
             finally:
@@ -68,11 +70,11 @@ class Command(BaseCommand):
                 if stopped:
                     self._say(f"Stopped: {', '.join(stopped)}")
 
-    def _choose_port(self, port: int | None) -> int:
-        chosen = ports.choose(LOOPBACK, port)
-        if port is None and chosen != ports.DEFAULT_PORT:
-            self._say(f"Port {ports.DEFAULT_PORT} is taken: using {chosen}.")
-        return chosen
+    def _take_port(self, port: int | None) -> socket.socket:
+        line = ports.take(LOOPBACK, port)
+        if port is None and ports.port_of(line) != ports.DEFAULT_PORT:
+            self._say(f"Port {ports.DEFAULT_PORT} is taken: using {ports.port_of(line)}.")
+        return line
 
     def _prepare(self, no_demo: bool) -> None:
         with self._stage(f"Services from {settings.DATA_DIR}: {' and '.join(engines.embedded()) or 'none embedded'}"):
@@ -86,11 +88,12 @@ class Command(BaseCommand):
                 first_start.make_demo()
         connections.close_all()
 
-    def _serve(self, supervisor: Supervisor, held: IO[str], port: int) -> None:
-        url = f"http://{LOOPBACK}:{port}"
+    def _serve(self, supervisor: Supervisor, held: IO[str], line: socket.socket) -> None:
+        """The pieces inherit the lock, so that a later start can tell that they live, and the socket of the web."""
+        url = f"http://{LOOPBACK}:{ports.port_of(line)}"
         environment = {"INSECURE_HTTP": "true"} | os.environ | {"ESTATE_DATA": str(settings.DATA_DIR)}
         self._say("Web, worker and scheduler …")
-        supervisor.run(environment, settings.BASE_DIR, held, self._greeter(url))
+        supervisor.run(environment, settings.BASE_DIR, (held.fileno(), line.fileno()), self._greeter(url))
 
     def _greeter(self, url: str) -> Callable[[], bool]:
         started_at = time.monotonic()
@@ -130,10 +133,12 @@ class Command(BaseCommand):
                 first_start.migrate()
             if not env.text("STATIC_ROOT"):
                 first_start.collect_static()
-            port = ports.choose(host, port)
-            self._say(f"Listening on {host}:{port}")
+        line = ports.take(host, port or ports.DEFAULT_PORT) if piece == "web" else None
         connections.close_all()
-        words = command(piece, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+        if line is not None:
+            self._say(f"Listening on {host}, port {ports.port_of(line)}")
+            line.set_inheritable(True)
+        words = command(piece, line.fileno() if line else -1)
         os.chdir(settings.BASE_DIR)
         os.execv(words[0], words)  # noqa: S606 (our own command line)
 
