@@ -39,10 +39,10 @@ class Load:
         self.seen_at: datetime | None = observed_at
         cursor.execute(CREATE_STAGING)
 
-    def take(self, block: str) -> None:
+    def take(self, block: staging.Block) -> None:
         """Bring one block into the table, but for its waiting records."""
         with self._cursor.copy(COPY_STAGING) as copy:
-            copy.write(block)
+            copy.write(block.text)
         self._cursor.execute(STAGED_BOUNDS)
         count, first, last, seen = self._cursor.fetchone()
         self.record_count += count
@@ -50,7 +50,7 @@ class Load:
         if self._observed_at is None:
             self.seen_at = max(seen, self.seen_at or seen)
         self._cursor.execute(SET_WAITING_ASIDE)
-        self._merge(first, last)
+        self._merge(first, last, block.repeated)
 
     def finish(self) -> None:
         """Bring in the waiting records and drop what was temporary."""
@@ -59,16 +59,16 @@ class Load:
             self._cursor.execute(STAGED_BOUNDS)
             count, first, last, _ = self._cursor.fetchone()
             if count:
-                self._merge(first, last)
+                self._merge(first, last, repeated=True)
         self._cursor.execute("DROP TABLE staging, waiting")
 
-    def _merge(self, first: datetime, last: datetime) -> None:
+    def _merge(self, first: datetime, last: datetime, repeated: bool) -> None:
         ensure_months(self._cursor, first, last)
         span: dict[str, Any] = {"first": first, "last": last, "cluster": self._cluster_id, "observed": self._observed_at}
-        self._cursor.execute(COLLECT_CHANGES, span)
+        self._cursor.execute(COLLECT_CHANGES.format(**(NEWEST_OF_EACH if repeated else ALL_ROWS)), span)
         changed = int(self._cursor.rowcount)
         if changed:
-            self._cursor.execute(UPSERT)
+            self._cursor.execute(UPSERT, span)
             self._cursor.execute(NEW_PARTITIONS, {"cluster": self._cluster_id})
             self.dirty_day_count += self._mark_days()
         self.changed_count += changed
@@ -89,11 +89,11 @@ class Worker:
 
     def __init__(self, load: Load) -> None:
         self._load = load
-        self._queue: Queue[str | None] = Queue(BLOCKS_AHEAD)
+        self._queue: Queue[staging.Block | None] = Queue(BLOCKS_AHEAD)
         self._failure: BaseException | None = None
         self._thread = Thread(target=self._run, name="load", daemon=True)
 
-    def put(self, block: str) -> None:
+    def put(self, block: staging.Block) -> None:
         """Hand over a block; raises what went wrong with an earlier one."""
         self._queue.put(block)
         self._check()
@@ -152,10 +152,10 @@ INSERT INTO staging ({_NAMES})
 SELECT {", ".join("greatest(%(seen)s, submitted_at)" if name == "last_seen_at" else name for name in staging.COLUMNS)} FROM waiting
 """
 
+# What a block changes: which staged rows, and what the old ones held. A block with repeated keys keeps the newest of each.
 COLLECT_CHANGES = """
 CREATE TEMPORARY TABLE changed ON COMMIT DROP AS
-SELECT DISTINCT ON (s.submitted_at, s.external_id)
-       %(cluster)s::bigint AS cluster_id, %(observed)s::timestamptz AS observed_at, s.*,
+SELECT {distinct} s.ctid AS row, s.submitted_at, s.started_at, s.last_seen_at,
        u.started_at AS old_started_at, u.last_seen_at AS old_last_seen_at
 FROM staging s
 LEFT JOIN accounting_usagerecord u
@@ -165,13 +165,19 @@ WHERE u.external_id IS NULL
    OR ((s.row_hash <> u.row_hash OR s.last_seen_at <> u.last_seen_at)
        AND (s.ended_at IS NOT NULL, coalesce(%(observed)s::timestamptz, '-infinity'), s.last_seen_at, s.row_hash)
          > (u.ended_at IS NOT NULL, coalesce(u.observed_at, '-infinity'), u.last_seen_at, u.row_hash))
-ORDER BY s.submitted_at, s.external_id, s.ended_at IS NOT NULL DESC, s.last_seen_at DESC, s.row_hash DESC
+{order}
 """
+NEWEST_OF_EACH = {
+    "distinct": "DISTINCT ON (s.submitted_at, s.external_id)",
+    "order": "ORDER BY s.submitted_at, s.external_id, s.ended_at IS NOT NULL DESC, s.last_seen_at DESC, s.row_hash DESC",
+}
+ALL_ROWS = {"distinct": "", "order": ""}
 
 _KEY = {"external_id", "submitted_at"}
 UPSERT = f"""
 INSERT INTO accounting_usagerecord (cluster_id, observed_at, {_NAMES})
-SELECT cluster_id, observed_at, {_NAMES} FROM changed
+SELECT %(cluster)s, %(observed)s::timestamptz, {", ".join(f"s.{name}" for name in staging.COLUMNS)}
+FROM staging s JOIN changed ON changed.row = s.ctid
 ON CONFLICT (cluster_id, external_id, submitted_at) DO UPDATE SET
     observed_at = excluded.observed_at,
     {", ".join(f"{name} = excluded.{name}" for name in staging.COLUMNS if name not in _KEY)}
@@ -180,7 +186,7 @@ ON CONFLICT (cluster_id, external_id, submitted_at) DO UPDATE SET
 NEW_PARTITIONS = """
 INSERT INTO estate_partition (cluster_id, name)
 SELECT DISTINCT %(cluster)s::bigint, left(name, 128)
-FROM (SELECT DISTINCT partition FROM changed) c, unnest(string_to_array(c.partition, ',')) AS name
+FROM (SELECT DISTINCT partition FROM staging) c, unnest(string_to_array(c.partition, ',')) AS name
 WHERE name <> '' ORDER BY 2
 ON CONFLICT DO NOTHING
 """
@@ -195,13 +201,13 @@ FROM changed
 MARK_CHANGES = """
 INSERT INTO accounting_dirtyday (cluster_id, day)
 SELECT DISTINCT %(cluster)s::bigint, (%(days)s::date[])[bucket]
-FROM changed
-CROSS JOIN LATERAL (
-    VALUES (submitted_at, submitted_at), (started_at, last_seen_at), (old_started_at, old_last_seen_at)
-) AS held (since, until)
-CROSS JOIN LATERAL generate_series(
-    width_bucket(since, %(midnights)s::timestamptz[]),
-    width_bucket(greatest(since, until - interval '1 microsecond'), %(midnights)s::timestamptz[])) AS bucket
-WHERE since IS NOT NULL
+FROM (
+    SELECT DISTINCT width_bucket(since, %(midnights)s::timestamptz[]) AS first_bucket,
+           width_bucket(greatest(since, until - interval '1 microsecond'), %(midnights)s::timestamptz[]) AS last_bucket
+    FROM changed CROSS JOIN LATERAL (
+        VALUES (submitted_at, submitted_at), (started_at, last_seen_at), (old_started_at, old_last_seen_at)
+    ) AS held (since, until)
+    WHERE since IS NOT NULL
+) AS stay CROSS JOIN LATERAL generate_series(first_bucket, last_bucket) AS bucket
 ON CONFLICT DO NOTHING
 """

@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from hashlib import blake2b
+from typing import NamedTuple
 
 from accounting.domain.records import GpuPart, UsageRecord
 
@@ -48,22 +49,32 @@ COLUMNS = [
     "last_seen_at",
 ]
 NULL = "\x1a"
-BLOCK_LINES = 8000
+BLOCK_LINES = 10_000
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", NULL: "\\x1A"})
 
 
-def copy_blocks(records: Iterable[UsageRecord], model_id: Callable[[str], int]) -> Iterator[str]:
+class Block(NamedTuple):
+    """Some thousand lines of COPY text, and whether a key comes twice among them."""
+
+    text: str
+    repeated: bool
+
+
+def copy_blocks(records: Iterable[UsageRecord], model_id: Callable[[str], int]) -> Iterator[Block]:
     """Blocks of COPY text for `records`; `model_id` names the row of a GPU model."""
     spell = _speller(model_id)
     lines: list[str] = []
+    keys: set[tuple[str, datetime]] = set()
     for record in records:
         lines.append(spell(record))
+        keys.add((record.external_id, record.submitted_at))
         if len(lines) == BLOCK_LINES:
-            yield "".join(lines)
+            yield Block("".join(lines), len(keys) < len(lines))
             lines.clear()
+            keys.clear()
     if lines:
-        yield "".join(lines)
+        yield Block("".join(lines), len(keys) < len(lines))
 
 
 def _speller(model_id: Callable[[str], int]) -> Callable[[UsageRecord], str]:
@@ -82,14 +93,17 @@ def _speller(model_id: Callable[[str], int]) -> Callable[[UsageRecord], str]:
         if words.count("\t") != 15 or "\\" in words or "\n" in words or "\r" in words or NULL in words:
             words = _escaped(r)
         requested_model = NULL if r.requested_gpu_model is None else model_id(r.requested_gpu_model)
+        submitted = _instant(r.submitted_at)
+        eligible = submitted if r.eligible_at is r.submitted_at else _instant(r.eligible_at)
+        ended = _instant(r.ended_at)
         line = (
-            f"{words}\t{r.gpu_size}\t{_nodes_text(r.nodes)}\t{r.submitted_at.isoformat()}\t{_instant(r.eligible_at)}\t"
-            f"{_instant(r.started_at)}\t{_instant(r.ended_at)}\t{_quantity(r.gpus)}\t{parts_text(r.gpu_parts)}\t"
-            f"{_quantity(r.requested_gpus)}\t{requested_model}\t{_quantity(r.cpus)}\t{_number(r.memory_mib)}\t{_number(r.node_count)}\t"
+            f"{words}\t{r.gpu_size}\t{_nodes_text(r.nodes)}\t{submitted}\t{eligible}\t{_instant(r.started_at)}\t{ended}\t"
+            f"{_quantity(r.gpus)}\t{parts_text(r.gpu_parts)}\t{_quantity(r.requested_gpus)}\t{requested_model}\t"
+            f"{_quantity(r.cpus)}\t{_number(r.memory_mib)}\t{_number(r.node_count)}\t"
             f"{_number(r.time_limit_seconds)}\t{r.suspended_seconds}\t{_number(r.priority)}"
         )
         row_hash = int.from_bytes(blake2b(line.encode(), digest_size=8).digest(), "big", signed=True)
-        return f"{line}\t{row_hash}\t{_instant(r.ended_at or r.last_seen_at)}\n"
+        return f"{line}\t{row_hash}\t{_instant(r.last_seen_at) if ended == NULL else ended}\n"
 
     return spell
 
