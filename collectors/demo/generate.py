@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import accumulate
 from random import Random
 from typing import NamedTuple
 
@@ -16,6 +18,8 @@ from collectors.demo.records import Scribe, instant, late_ones
 from collectors.demo.scheduler import ShelfTimes, Simulation
 from collectors.demo.shelves import CLUSTERS, ClusterPlan, Shelf
 from collectors.demo.workload import Author
+
+Progress = Callable[[int, int], None]
 
 
 class Inventory(NamedTuple):
@@ -71,16 +75,27 @@ def start_of(until: datetime, months: int) -> datetime:
     return datetime(month // 12, month % 12 + 1, day, tzinfo=UTC)
 
 
-def generate(seed: int, months: int, until: datetime, scale: float = 1.0) -> DemoEstate:
+def generate(
+    seed: int, months: int, until: datetime, scale: float = 1.0, *, progress: Progress = lambda _done, _of: None
+) -> DemoEstate:
     """An estate of `months` months that ends at `until` (aware). `scale` thins the workload, for tests.
 
+    `progress(done, of)` is called after each shelf of nodes.
     Raises ValueError when `months` is not positive.
     """
     if months < 1:
         raise ValueError(f"{months} months: write 1 or more")
     start = start_of(until, months)
     crowd = Crowd(_random(seed, "people"))
-    clusters = tuple(_cluster(index, seed, start, until, scale=scale, crowd=crowd) for index in range(len(CLUSTERS)))
+    shelf_counts = list(accumulate((len(plan.shelves) for plan in CLUSTERS), initial=0))
+
+    def cluster(index: int) -> DemoCluster:
+        def simulated(count: int) -> None:
+            progress(shelf_counts[index] + count, shelf_counts[-1])
+
+        return _cluster(index, seed, start, until, scale=scale, crowd=crowd, simulated=simulated)
+
+    clusters = tuple(cluster(index) for index in range(len(CLUSTERS)))
     return DemoEstate(seed=seed, start=start, until=until, clusters=clusters)
 
 
@@ -89,7 +104,9 @@ def _random(seed: int, purpose: str) -> Random:
     return Random(f"{seed}:{purpose}")  # noqa: S311 - invented data, no secret
 
 
-def _cluster(index: int, seed: int, start: datetime, until: datetime, *, scale: float, crowd: Crowd) -> DemoCluster:
+def _cluster(
+    index: int, seed: int, start: datetime, until: datetime, *, scale: float, crowd: Crowd, simulated: Callable[[int], None]
+) -> DemoCluster:
     plan = CLUSTERS[index]
     first, last = int(start.timestamp()), int(until.timestamp())
     calendar = calendar_of(plan, first, last, _random(seed, f"{plan.name} outages"))
@@ -100,6 +117,7 @@ def _cluster(index: int, seed: int, start: datetime, until: datetime, *, scale: 
         jobs = [job for group in groups for job in group if job.shelf_index == shelf_index]
         times = _times_of(shelf_index, calendar)
         attempts += Simulation(shelf, times, jobs, last, is_kubernetes=plan.scheduler == "kubernetes").run()
+        simulated(shelf_index + 1)
     attempts.sort(key=lambda each: (each.submit, each.job.number, each.attempt))
     records = list(Scribe(plan, last, _random(seed, f"{plan.name} uids")).records(attempts))
     known, late = late_ones(records, last)

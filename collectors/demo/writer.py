@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
@@ -11,9 +11,8 @@ from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateRange, DateTimeTZRange
 from django.utils import timezone
 
-from accounting.ingest import IngestResult, ingest_nodes, ingest_records
-from accounting.models import ClusterCoverage
-from accounting.models import UsageRecord as StoredRecord
+from accounting.ingest import ingest_nodes, ingest_records
+from accounting.queries.freshness import coverage_by_cluster
 from accounting.rates import set_rate
 from collectors.demo import people, prices, shelves
 from collectors.demo.generate import DemoCluster, DemoEstate
@@ -37,36 +36,55 @@ from estate.models import (
 )
 
 OWNER, MEMBER, THEIR_ACCOUNT = "owner-vision", "member-vision", "vision"
+RUN_KIND = "demo"
 NAMES = tuple(plan.name for plan in shelves.CLUSTERS)
 
 
-class AnotherDemoError(Exception):
-    """The database holds a demo of another seed, length or end; the message says what to do."""
+class OtherUsageError(Exception):
+    """A cluster of the demo's names holds usage that is not this demo's; the message says what to do."""
+
+
+class Label(NamedTuple):
+    """What tells one demo from another; `until` is aware."""
+
+    seed: int
+    months: int
+    until: datetime
+
+    def of_batch(self, name: str) -> str:
+        return f"generated, seed {self.seed}, {self.months} months until {self.until:%Y-%m-%d %H:%M %Z}, {name} batch"
 
 
 def strangers() -> list[str]:
     """Clusters with usage that are none of the demo's."""
-    return sorted(ClusterCoverage.objects.exclude(cluster__name__in=NAMES).values_list("cluster__name", flat=True))
+    return sorted(name for name in _ends() if name not in NAMES)
 
 
-def known_end() -> ClusterCoverage | None:
-    """Coverage of a demo that is here already: a second run ends when the first did."""
-    return ClusterCoverage.objects.filter(cluster__name__in=NAMES).order_by("cluster__name").first()
+def known_end() -> datetime | None:
+    """The end of a demo that is here already: a second run ends when the first did."""
+    return next((end for name, end in sorted(_ends().items()) if name in NAMES), None)
 
 
-def is_loaded(demo: DemoCluster) -> bool:
-    """Whether exactly these records are stored. Raises AnotherDemoError when the cluster holds others."""
-    stored = StoredRecord.objects.filter(cluster__name=demo.plan.name)
-    if not stored.exists():
-        return False
-    first = demo.records[0]
-    same = stored.filter(external_id=first.external_id, submitted_at=first.submitted_at).exists()
-    if same and stored.count() == len(demo.records):
-        return True
-    raise AnotherDemoError(
-        f"cluster {demo.plan.name} holds a demo of another seed, length or end; give the same --seed, --months and --until as "
-        f"then, or start afresh with an empty ESTATE_DATA"
-    )
+def missing(label: Label) -> list[str]:
+    """The demo's clusters that hold nothing yet. Raises OtherUsageError when one holds anything but the demo `label`.
+
+    A cluster's records and the run that names them are written together, so the run is the proof.
+    """
+    loaded = set(Run.objects.filter(kind=RUN_KIND, input_name=label.of_batch("late")).values_list("cluster__name", flat=True))
+    held = set(_ends())
+    for name in NAMES:
+        if name in held and name not in loaded:
+            raise OtherUsageError(
+                f"cluster {name} holds other usage: of a demo with another seed, length or end, or real. Give the same --seed, "
+                f"--months and --until as then, or start afresh with an empty ESTATE_DATA"
+            )
+    return [name for name in NAMES if name not in held]
+
+
+def _ends() -> dict[str, datetime]:
+    """The last sighting by cluster, for clusters with usage."""
+    names = dict(Cluster.objects.values_list("id", "name"))
+    return {names[cluster_id]: coverage.through_at for cluster_id, coverage in coverage_by_cluster().items()}
 
 
 @transaction.atomic
@@ -105,34 +123,28 @@ def write_cluster(demo: DemoCluster) -> None:
 
 
 @transaction.atomic
-def write_records(demo: DemoCluster) -> int:
-    """Both batches, the late one after the first, each with its run, or neither; returns how many rows changed."""
-    return _batch(demo, "first", lambda cluster: ingest_records(cluster, demo.known)) + _batch(
-        demo, "late", lambda cluster: ingest_records(cluster, demo.late)
-    )
-
-
-def _batch(demo: DemoCluster, name: str, load: Callable[[Cluster], IngestResult]) -> int:
+def write_records(demo: DemoCluster, label: Label) -> None:
+    """Both batches, the late one after the first, each with its run, or nothing."""
     cluster = Cluster.objects.get(name=demo.plan.name)
-    began = timezone.now()
-    result = load(cluster)
-    Run.objects.create(
-        cluster=cluster,
-        kind="demo",
-        input_name=f"generated, {name} batch",
-        status=RunStatus.DONE,
-        started_at=began,
-        finished_at=timezone.now(),
-        line_count=result.accepted_count,
-        accepted_count=result.accepted_count,
-        changed_count=result.changed_count,
-    )
-    return result.changed_count
+    for name, records in (("first", demo.known), ("late", demo.late)):
+        began = timezone.now()
+        result = ingest_records(cluster, records)
+        Run.objects.create(
+            cluster=cluster,
+            kind=RUN_KIND,
+            input_name=label.of_batch(name),
+            status=RunStatus.DONE,
+            started_at=began,
+            finished_at=timezone.now(),
+            line_count=result.accepted_count,
+            accepted_count=result.accepted_count,
+            changed_count=result.changed_count,
+        )
 
 
 def _write_models() -> None:
     for name, memory_gib in shelves.MEMORY_GIB.items():
-        GpuModel.objects.update_or_create(name=name, defaults={"memory_gib": memory_gib})
+        GpuModel.objects.get_or_create(name=name, defaults={"memory_gib": memory_gib})
     for alias, name in shelves.ALIASES.items():
         GpuModelAlias.objects.get_or_create(alias=alias, defaults={"gpu_model": GpuModel.objects.get(name=name)})
 
@@ -167,9 +179,11 @@ def _write_mappings(projects: dict[str, Project], half_way: date) -> None:
 
 
 def _write_rates(first: date, half_way: date) -> None:
+    """Prices of models that have none."""
+    models = {model.name: model for model in GpuModel.objects.filter(name__in=prices.AT_START, rates=None)}
     for since, table in ((first, prices.AT_START), (half_way, prices.HALF_WAY)):
-        for name, rate in table.items():
-            set_rate(GpuModel.objects.get(name=name), price=rate.price, cost=rate.cost, since=since)
+        for name, model in models.items():
+            set_rate(model, price=table[name].price, cost=table[name].cost, since=since)
 
 
 def _write_people(project: Project) -> None:

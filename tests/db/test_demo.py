@@ -47,7 +47,7 @@ def test_the_demo_loads_and_a_second_run_changes_nothing() -> None:
     without_until = run_demo()
     assert "nothing changed" in without_until
     assert (table_counts(), checksum()) == (before, sums)
-    with pytest.raises(CommandError, match="another seed"):
+    with pytest.raises(CommandError, match=r"another seed.*--seed"):
         run_demo(seed=2)
     assert (table_counts(), checksum()) == (before, sums)
     check_governance()
@@ -85,6 +85,16 @@ def test_the_demo_refuses_to_mix_with_usage_of_another_cluster() -> None:
         run_demo()
     assert not UsageRecord.objects.exists()
     assert not Project.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_real_cluster_with_a_name_of_the_demo_is_left_alone_even_with_force() -> None:
+    real = Cluster.objects.create(name="alpha", scheduler="slurm")
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    ClusterCoverage.objects.create(cluster=real, first_at=now, through_at=now)
+    with pytest.raises(CommandError, match="alpha holds other usage"):
+        run_demo(force=True)
+    assert not UsageRecord.objects.exists()
 
 
 @pytest.mark.django_db

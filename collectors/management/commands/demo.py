@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
@@ -18,10 +18,12 @@ from tqdm import tqdm
 
 from accounting import rollups
 from collectors.demo import writer
-from collectors.demo.generate import DemoCluster, DemoEstate, generate, last_full_hour
+from collectors.demo.generate import generate, last_full_hour, start_of
+from collectors.demo.shelves import CLUSTERS
 from estate.domain.periods import midnight
 
 LONGEST_MONTHS = 60
+Bar: TypeAlias = "tqdm[NoReturn]"
 
 
 def month_count(text: str) -> int:
@@ -55,7 +57,7 @@ class Command(BaseCommand):
         self._quiet = options["quiet"]
         try:
             self._make(options)
-        except writer.AnotherDemoError as exc:
+        except writer.OtherUsageError as exc:
             raise CommandError(str(exc)) from exc
         except DatabaseError as exc:
             raise CommandError(f"the database refused: {str(exc).strip().splitlines()[0]}") from exc
@@ -67,29 +69,29 @@ class Command(BaseCommand):
                 f"this estate holds usage of {', '.join(others)}; invented records do not belong beside it. "
                 "Use another ESTATE_DATA (or DATABASE_URL), or --force to add them all the same"
             )
-        with self._stage("generate"):
-            estate = generate(options["seed"], options["months"], _end(options["until"]))
-        fresh = [demo for demo in estate.clusters if not writer.is_loaded(demo)]
-        with self._stage("projects, rates, people"):
-            writer.write_governance(estate)
-        for demo in estate.clusters:
-            writer.write_cluster(demo)
-        for demo in fresh:
-            with self._stage(f"records of {demo.plan.name} ({len(demo.records):,})"):
-                writer.write_records(demo)
-        with self._stage("rollups"):
-            self._rebuild()
+        label = writer.Label(options["seed"], options["months"], _end(options["until"]))
+        missing = writer.missing(label)
+        if missing:
+            self._load(label, missing)
+        with self._stage("rollups"), self._bar("days") as bar:
+            rollups.rebuild(progress=_moved(bar))
         if not self._quiet:
-            self.stdout.write(_summary(estate, fresh))
+            self.stdout.write(_summary(label, missing))
 
-    def _rebuild(self) -> None:
-        with tqdm(unit=" days", leave=False, disable=self._quiet or not sys.stderr.isatty()) as bar:
+    def _load(self, label: writer.Label, names: list[str]) -> None:
+        with self._stage("generate"), self._bar("shelves") as bar:
+            estate = generate(label.seed, label.months, label.until, progress=_moved(bar))
+        with self._stage("inventory, projects, rates, people"):
+            writer.write_governance(estate)
+            for demo in estate.clusters:
+                writer.write_cluster(demo)
+        for demo in estate.clusters:
+            if demo.plan.name in names:
+                with self._stage(f"{demo.plan.name}, {len(demo.records):,} records"):
+                    writer.write_records(demo, label)
 
-            def progress(done: int, of: int) -> None:
-                bar.total = of
-                bar.update(done - bar.n)
-
-            rollups.rebuild(progress=progress)
+    def _bar(self, unit: str) -> Bar:
+        return tqdm(unit=f" {unit}", leave=False, disable=self._quiet or not sys.stderr.isatty())
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
@@ -99,24 +101,28 @@ class Command(BaseCommand):
             self.stderr.write(f"{name}: {time.monotonic() - began:.1f} s")
 
 
+def _moved(bar: Bar) -> Callable[[int, int], None]:
+    def progress(done: int, of: int) -> None:
+        bar.total = of
+        bar.update(done - bar.n)
+
+    return progress
+
+
 def _end(until: date | None) -> datetime:
     """The end asked for; else that of the demo which is here already, else the last full hour."""
     if until is not None:
         return midnight(until, ZoneInfo(settings.ESTATE_ZONE))
-    known = writer.known_end()
-    return last_full_hour(datetime.now(UTC)) if known is None else known.through_at
+    return writer.known_end() or last_full_hour(datetime.now(UTC))
 
 
-def _summary(estate: DemoEstate, fresh: list[DemoCluster]) -> str:
-    made = "made" if fresh else "already here, nothing changed"
-    lines = [
-        f"demo {made}: seed {estate.seed}, {estate.start:%Y-%m-%d} to {estate.until:%Y-%m-%d %H:%M} UTC, "
-        f"{estate.record_count:,} usage records"
-    ]
-    for demo in estate.clusters:
-        shelves = demo.plan.shelves
-        gpus = sum(shelf.node_count * shelf.gpus for shelf in shelves)
-        nodes = sum(shelf.node_count for shelf in shelves)
-        lines.append(f"  {demo.plan.name}: {len(demo.records):,} records, {nodes} nodes, {gpus} GPUs ({demo.plan.zone})")
+def _summary(label: writer.Label, made: list[str]) -> str:
+    start = start_of(label.until, label.months)
+    what = f"made: {', '.join(made)}" if made else "is here already, nothing changed"
+    lines = [f"demo {what} (seed {label.seed}, {start:%Y-%m-%d} to {label.until:%Y-%m-%d %H:%M} UTC)"]
+    for plan in CLUSTERS:
+        gpus = sum(shelf.node_count * shelf.gpus for shelf in plan.shelves)
+        nodes = sum(shelf.node_count for shelf in plan.shelves)
+        lines.append(f"  {plan.name}: {plan.scheduler}, {nodes} nodes, {gpus} GPUs, {plan.zone}")
     lines.append(f"  project members: {writer.OWNER} (owner) and {writer.MEMBER} of Vision, without passwords")
     return "\n".join(lines)
