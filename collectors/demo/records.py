@@ -50,13 +50,8 @@ class Scribe:
             yield self._record(attempt)
 
     def _record(self, attempt: Attempt) -> UsageRecord:
-        job, started, ended = attempt.job, attempt.started, attempt.ended
-        shelf = self._plan.shelves[job.shelf_index]
-        if started is not None:
-            # The daemon needs a moment to launch; the slots are held from before.
-            started = min(started + job.number % 5, self._until if ended is None else ended)
+        job, started, ended = attempt.job, self._launched(attempt), attempt.ended
         gpus, parts, cpus, memory_mib = self._resources(job.shelf_index, job.slots)
-        held = started is not None
         names = self._pod(job) if self._is_kubernetes else (str(job.number), job.display_id, job.workload_id)
         return UsageRecord(
             external_id=names[0],
@@ -75,10 +70,10 @@ class Scribe:
             started_at=None if started is None else instant(started),
             ended_at=None if ended is None else instant(ended),
             last_seen_at=self._seen_at if ended is None else None,
-            gpus=gpus if held else _NONE,
-            gpu_parts=parts if held else (),
+            gpus=_NONE if started is None else gpus,
+            gpu_parts=() if started is None else parts,
             requested_gpus=gpus,
-            requested_gpu_model=shelf.model if job.number % 3 else None,
+            requested_gpu_model=self._plan.shelves[job.shelf_index].model if job.number % 3 else None,
             cpus=cpus,
             memory_mib=memory_mib,
             node_count=job.wants_nodes,
@@ -92,6 +87,12 @@ class Scribe:
             cancelled_by=_canceller(job) if attempt.state == "CANCELLED" else "",
             comment=job.comment,
         )
+
+    def _launched(self, attempt: Attempt) -> int | None:
+        """The daemon needs a moment to launch; the slots are held from before."""
+        if attempt.started is None:
+            return None
+        return min(attempt.started + attempt.job.number % 5, self._until if attempt.ended is None else attempt.ended)
 
     def _pod(self, job: Job) -> tuple[str, str, str]:
         """uid, name and top controller of a pod; every attempt is a new pod."""
