@@ -161,31 +161,37 @@ FROM hourly GROUP BY bucket, partition, model_id
 """
 
 # Held GPUs count before planned down, down and reserved, in that order: a GPU-second is in one part of the identity only.
-BUILD_NODE_HOURS = """
+BUILD_NODE_HOURS = f"""
 INSERT INTO accounting_nodehour (cluster_id, node_id, gpu_model_id, day, hour_at, allocated_gpu_seconds, sharing_gpu_seconds,
                                  unplaced_gpu_seconds, planned_allocated_gpu_seconds, down_allocated_gpu_seconds,
                                  reserved_allocated_gpu_seconds)
 WITH node_hour AS (
     SELECT bucket, node_id, model_id, sum(held) AS held,
-           tstzrange(to_timestamp((%(cuts)s::bigint[])[bucket]), to_timestamp((%(cuts)s::bigint[])[bucket + 1])) AS hour
+           (%(cuts)s::bigint[])[bucket] AS since, (%(cuts)s::bigint[])[bucket + 1] AS until
     FROM hourly GROUP BY bucket, node_id, model_id
+), owned AS MATERIALIZED (
+    SELECT node_id, gpu_model_id AS model_id, gpu_count,
+           {lines.since("inventory.valid_during")} AS owned_since, {lines.until("inventory.valid_during")} AS owned_until
+    FROM estate_nodeinventory inventory JOIN estate_node node ON node.id = node_id
+    WHERE node.cluster_id = %(cluster)s AND gpu_count > 0
+), condition AS MATERIALIZED (
+    SELECT node_id, model_id, condition, gpu_count,
+           greatest(owned_since, {lines.since("state.valid_during")}) AS state_since,
+           least(owned_until, {lines.until("state.valid_during")}) AS state_until
+    FROM estate_nodestate state JOIN owned USING (node_id)
 ), capacity AS (
-    SELECT bucket, node_id, model_id,
-           sum(gpu_count * extract(epoch FROM upper(valid_during * hour) - lower(valid_during * hour))) AS reported
-    FROM node_hour JOIN estate_nodeinventory USING (node_id)
-    WHERE gpu_model_id = model_id AND valid_during && hour
+    SELECT bucket, node_id, model_id, sum(gpu_count * greatest(0, least(until, owned_until) - greatest(since, owned_since))) AS reported
+    FROM node_hour JOIN owned USING (node_id, model_id)
+    WHERE owned_since < until AND owned_until > since
     GROUP BY bucket, node_id, model_id
 ), state AS (
     SELECT bucket, node_id, model_id,
            sum(seconds) FILTER (WHERE condition = 'planned_down') AS planned,
            sum(seconds) FILTER (WHERE condition = 'down') AS down,
            sum(seconds) FILTER (WHERE condition = 'reserved') AS reserved
-    FROM node_hour
-    JOIN estate_nodestate span USING (node_id)
-    JOIN estate_nodeinventory inventory USING (node_id)
-    CROSS JOIN LATERAL (SELECT span.valid_during * inventory.valid_during * hour AS shared) AS cut
-    CROSS JOIN LATERAL (SELECT gpu_count * extract(epoch FROM upper(shared) - lower(shared)) AS seconds) AS gpu_time
-    WHERE gpu_model_id = model_id AND span.valid_during && hour AND NOT isempty(shared)
+    FROM node_hour JOIN condition USING (node_id, model_id)
+    CROSS JOIN LATERAL (SELECT gpu_count * (least(until, state_until) - greatest(since, state_since)) AS seconds) AS gpu_time
+    WHERE state_since < until AND state_until > since AND state_since < state_until
     GROUP BY bucket, node_id, model_id
 ), capped AS (
     SELECT node_hour.*, least(held, coalesce(reported, 0)) AS allocated, greatest(0, coalesce(reported, 0) - held) AS spare,
@@ -194,7 +200,7 @@ WITH node_hour AS (
     LEFT JOIN capacity USING (bucket, node_id, model_id)
     LEFT JOIN state USING (bucket, node_id, model_id)
 )
-SELECT %(cluster)s, node_id, model_id, (%(hour_days)s::date[])[bucket], lower(hour), allocated,
+SELECT %(cluster)s, node_id, model_id, (%(hour_days)s::date[])[bucket], to_timestamp(since), allocated,
        CASE WHEN node_id IS NULL THEN 0 ELSE held - allocated END,
        CASE WHEN node_id IS NULL THEN held ELSE 0 END,
        greatest(0, planned - spare),

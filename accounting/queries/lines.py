@@ -21,6 +21,19 @@ def epoch(column: str) -> str:
     return f"floor(date_part('epoch', {column}))::bigint"
 
 
+FAR = 1 << 40  # epoch seconds that no record reaches
+
+
+def since(span: str) -> str:
+    """Whole epoch seconds of the beginning of a span; long ago where it has none."""
+    return f"coalesce({epoch(f'lower({span})')}, {-FAR})"
+
+
+def until(span: str) -> str:
+    """Whole epoch seconds of the end of a span; far ahead where it has none."""
+    return f"coalesce({epoch(f'upper({span})')}, {FAR})"
+
+
 def buckets(name: str = "cuts") -> str:
     """The buckets that [since, until) meets, as a set-returning call."""
     array = f"%({name})s::bigint[]"
@@ -28,10 +41,10 @@ def buckets(name: str = "cuts") -> str:
     return f"generate_series(greatest(1, {first}), least(cardinality({array}) - 1, {last}))"
 
 
-def overlap(until: str = "until", name: str = "cuts") -> str:
-    """Seconds of [since, until) inside `bucket` (negative where `until` lies before it)."""
+def overlap(end: str = "until", name: str = "cuts") -> str:
+    """Seconds of [since, until) inside `bucket` (negative where its end lies before it)."""
     array = f"(%({name})s::bigint[])"
-    return f"least({until}, {array}[bucket + 1]) - greatest(since, {array}[bucket])"
+    return f"least({end}, {array}[bucket + 1]) - greatest(since, {array}[bucket])"
 
 
 _WHO = "partition, account, namespace, user_name, qos, gpu_size"
