@@ -83,6 +83,17 @@
     }
   });
 
+  // A cell of a heat map says what it is when pointed at: thousands of titles would weigh more than the map.
+  for (const heat of document.querySelectorAll("[data-heat]")) {
+    const names = [...heat.querySelectorAll("tr.names th")].map((cell) => cell.textContent);
+    heat.addEventListener("mouseover", (event) => {
+      const cell = event.target.closest("tbody td");
+      if (cell && !cell.title) {
+        cell.title = `${cell.parentElement.cells[0].textContent} · ${names[cell.cellIndex]} · ${cell.textContent}`;
+      }
+    });
+  }
+
   // Typing narrows the list of a long filter menu.
   for (const field of document.querySelectorAll("[data-narrow]")) {
     field.addEventListener("input", () => {

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.test import Client
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
 from estate.models import Cluster, Project, User
@@ -57,15 +58,39 @@ def session(lead: User, slurm: Cluster, vision: Project) -> str:
 @pytest.fixture
 def open_page(browser: Browser, live_server: LiveServer, session: str) -> Iterator[OpenPage]:
     """Opens a path and fails the test for any console message, failed request, or request to another host."""
-    contexts = []
+    contexts: dict[tuple[str, bool, int], BrowserContext] = {}
     complaints: list[str] = []
+
+    def open_path(path: str, *, theme: str = "light", scripts: bool = True, width: int = 1280) -> Page:
+        key = (theme, scripts, width)
+        if key not in contexts:
+            contexts[key] = _context(browser, *key)
+            contexts[key].add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
+        page = contexts[key].new_page()
+        _listen(page, complaints, live_server.url)
+        page.goto(live_server.url + path, wait_until="networkidle")
+        return page
+
+    yield open_path
+    for context in contexts.values():
+        context.close()
+    assert complaints == []
+
+
+def _context(browser: Browser, theme: str, scripts: bool, width: int) -> BrowserContext:
+    scheme: Literal["dark", "light"] = "dark" if theme == "dark" else "light"
+    return browser.new_context(color_scheme=scheme, java_script_enabled=scripts, viewport={"width": width, "height": 900})
+
+
+def _listen(page: Page, complaints: list[str], home: str) -> None:
+    """Write down what a page should not do."""
 
     def on_console(message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:
             complaints.append(f"console: {message.text}")
 
     def on_request(request: Request) -> None:
-        if request.url.startswith(("http:", "https:", "ws:", "wss:")) and not request.url.startswith(live_server.url):
+        if request.url.startswith(("http:", "https:", "ws:", "wss:")) and not request.url.startswith(home):
             complaints.append(f"another host: {request.url}")
 
     def on_response(response: Response) -> None:
@@ -75,27 +100,11 @@ def open_page(browser: Browser, live_server: LiveServer, session: str) -> Iterat
     def on_failure(request: Request) -> None:
         complaints.append(f"failed: {request.url}")
 
-    def open_path(path: str, *, theme: str = "light", scripts: bool = True, width: int = 1280) -> Page:
-        context = browser.new_context(
-            color_scheme="dark" if theme == "dark" else "light",
-            java_script_enabled=scripts,
-            viewport={"width": width, "height": 900},
-        )
-        contexts.append(context)
-        context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
-        page = context.new_page()
-        page.on("console", on_console)
-        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-        page.on("request", on_request)
-        page.on("response", on_response)
-        page.on("requestfailed", on_failure)
-        page.goto(live_server.url + path, wait_until="networkidle")
-        return page
-
-    yield open_path
-    for context in contexts:
-        context.close()
-    assert complaints == []
+    page.on("console", on_console)
+    page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+    page.on("request", on_request)
+    page.on("response", on_response)
+    page.on("requestfailed", on_failure)
 
 
 def violations(page: Page) -> list[str]:
@@ -206,6 +215,13 @@ def test_every_page_is_light(browser: Browser, live_server: LiveServer, session:
         page.goto(live_server.url + path, wait_until="networkidle")
         assert 0 < sum(size for url, size in sizes.items() if "plotly" not in url) <= MOST_BYTES, path
     context.close()
+
+
+def test_a_cell_of_the_heat_map_says_what_it_is(open_page: OpenPage) -> None:
+    page = open_page(f"/utilisation/?{MARCH}")
+    page.locator("[data-heat] tbody tr:has-text('gpu01') td").nth(1).hover()
+    title = page.locator("[data-heat] tbody td[title]").get_attribute("title")
+    assert title == "gpu01 · Mon 02 Mar 2026 · 23 %"
 
 
 def test_printing_leaves_out_what_is_no_content(open_page: OpenPage) -> None:
