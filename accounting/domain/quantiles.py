@@ -55,7 +55,9 @@ def summary_of(started: Sequence[int], censored: Sequence[int]) -> WaitSummary:
     if censored or not started:
         return summary(_histogram(started, censored))
     p50, p90, p95, p99 = (_nearest_rank(started, percent) for percent in PERCENTS)
-    return WaitSummary(len(started), len(started), 0, p50, p90, p95, p99, started[-1], round(Fraction(sum(started), len(started))))
+    return WaitSummary(
+        len(started), len(started), 0, p50, p90, p95, p99, started[-1], round(Fraction(sum(started), len(started)))
+    )
 
 
 def median_of(started: Sequence[int], censored: Sequence[int]) -> int | None:
