@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from accounting.domain.reconciliation import UNATTRIBUTED
 from accounting.models import Rate
 from accounting.queries.freshness import coverage_by_cluster, rejected_by_cluster
+from estate.domain.units import HOUR
 from estate.models import Cluster, GpuModel
 from estate.queries.inventory import NodeNow, models_of
 
@@ -16,12 +18,12 @@ MOST_LINES = 7
 
 
 class Finding(NamedTuple):
-    """A line: how bad (`bad` or `warn`), what is the matter, the route that shows it and its query."""
+    """A line: how bad (`bad` or `warn`), what is the matter, the route that shows it and the parameters to set there."""
 
     level: str
     text: str
     route: str
-    query: str = ""
+    parameters: tuple[tuple[str, str], ...] = ()
 
 
 def findings(nodes: list[NodeNow], unattributed_gpu_seconds: float, now: datetime) -> list[Finding]:
@@ -53,13 +55,14 @@ def _long_down(nodes: list[NodeNow], now: datetime) -> list[Finding]:
         return []
     gpus = sum(node.gpu_count for node in down)
     names = ", ".join(node.name for node in down[:3]) + (f" and {len(down) - 3} more" if len(down) > 3 else "")
-    return [Finding("bad", f"Down for over a day: {names} ({gpus:,} GPUs)", "estate", "?sort=-condition")]
+    return [Finding("bad", f"Down for over a day: {names} ({gpus:,} GPUs)", "estate", (("sort", "condition"),))]
 
 
 def _unattributed(gpu_seconds: float) -> list[Finding]:
     if not gpu_seconds:
         return []
-    return [Finding("warn", f"{gpu_seconds / 3600:,.0f} GPU-hours belong to no project: map their accounts", "costs")]
+    text = f"{gpu_seconds / HOUR:,.0f} GPU-hours belong to no project: map their accounts"
+    return [Finding("warn", text, "costs", (("project", UNATTRIBUTED), ("of", "account")))]
 
 
 def _without_rate(nodes: list[NodeNow], now: datetime) -> list[Finding]:

@@ -116,7 +116,7 @@ def _gpus_up(nodes: list[NodeNow], days: list[dict[str, Any]], asked: Asked) -> 
         "GPUs up now",
         up if nodes else None,
         "count",
-        f"of {total:,} in the inventory" if nodes else "",
+        f"of {total:,}" if nodes else "",
         None,
         "",
         _trend(with_up, asked, "up"),

@@ -15,6 +15,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from estate.domain.units import HOUR, Number, duration_text, scaled, significant
+from estate.models import User
 
 register = template.Library()
 
@@ -45,6 +46,9 @@ PAGES = (
     RailItem("fit", "Workload fit", "w", "M2 8h4l2-5 2 10 2-5h2"),
     RailItem("collectors", "Collectors", "l", "M8 1.5v8M4.5 6.5L8 10l3.5-3.5M2 11.5v3h12v-3"),
 )
+
+
+FOR_ANSWERABLE = {"collectors"}
 
 
 @register.simple_tag
@@ -82,7 +86,12 @@ def _items(request: HttpRequest | None) -> list[RailItem]:
     shown = (match.url_name or "") if match else ""
     query = kept_query(request) if request else ""
     items = (page._replace(href=_href(page.route, query), current=_covers(page.route, shown)) for page in PAGES)
-    return [item for item in items if item.href]
+    return [item for item in items if item.href and (item.route not in FOR_ANSWERABLE or _answers_for_all(request))]
+
+
+def _answers_for_all(request: HttpRequest | None) -> bool:
+    user = getattr(request, "user", None)
+    return isinstance(user, User) and (user.is_staff or user.may_see_everything)
 
 
 def _covers(route: str, shown: str) -> bool:

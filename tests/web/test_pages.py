@@ -71,6 +71,18 @@ def test_the_lead_sees_every_page(as_lead: Client, world: Cluster, path: str) ->
     assert "<h1>" in page(as_lead, f"{path}?{MARCH}")
 
 
+def test_only_those_who_answer_for_the_estate_are_shown_the_way_to_the_collectors(world: Cluster, as_lead: Client) -> None:
+    assert "/collectors/" in page(as_lead, f"/?{MARCH}")
+    assert "/collectors/" not in page(as_user("bob"), f"/?{MARCH}")
+
+
+def test_every_line_that_needs_attention_leads_somewhere(as_lead: Client, world: Cluster) -> None:
+    links = [href for _, href in as_lead.get(f"/?{MARCH}").context["findings"]]
+    assert len(links) == 3
+    for href in links:
+        assert as_lead.get(href).status_code == 200
+
+
 # what -----------------------------------------------------------------------------------------------------------------
 
 
