@@ -39,8 +39,10 @@ def _hours(seconds: Any) -> float | None:
 
 def _finding(rows: Sequence[Row], by: str) -> str:
     known = [row for row in rows if row.get("p95_wait_seconds") is not None]
-    if not known:
+    if not rows:
         return "Nothing was submitted in this period."
+    if not known:
+        return "So many of the requests still wait or gave up that the wait of one in twenty cannot be told yet."
     worst = max(known, key=lambda row: row["p95_wait_seconds"])
     wait = duration_text(worst["p95_wait_seconds"])
     return f"The worst {by} was {label(worst[by])}: one in twenty of what was submitted then waited {wait} or longer."
