@@ -8,6 +8,7 @@ import sys
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "estate.config.settings")
     try:
+        import django
         from django.core.management import execute_from_command_line
         from django.db import OperationalError
 
@@ -20,6 +21,11 @@ def main() -> None:
     try:
         if engines.wanted_by(sys.argv):
             engines.ensure()
+        if engines.schema_wanted_by(sys.argv):
+            django.setup()
+            from estate.services import schema
+
+            schema.ensure()
         execute_from_command_line(sys.argv)
     except (ConfigurationError, engines.EngineError) as exc:
         sys.exit(f"Error: {exc}")

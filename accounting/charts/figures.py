@@ -25,7 +25,10 @@ def _bar(chart: ChartData, series: Series) -> go.Bar:
     return go.Bar(x=chart.labels, y=series.values, name=series.name, meta={"tone": series.tone}, marker_pattern=pattern)
 
 
-def _area(chart: ChartData, series: Series) -> go.Scatter:
+def _area(chart: ChartData, series: Series) -> go.Scatter | go.Bar:
+    """One point has no area: a single day is drawn as a bar."""
+    if len(chart.labels) == 1:
+        return _bar(chart, series)
     return go.Scatter(
         x=chart.labels,
         y=series.values,

@@ -16,12 +16,14 @@ QUANTILES = (
     ("p90_wait_seconds", "p90", "series-2"),
     ("p95_wait_seconds", "p95", "series-4"),
 )
+UNITS = (("seconds", 1), ("minutes", 60))
 
 
 def waits_chart(rows: Sequence[Row], by: str) -> Chart:
-    """Median, p90 and p95 wait in hours per day or month of submission, oldest first."""
+    """Median, p90 and p95 wait per day or month of submission, oldest first, in the unit that suits the longest."""
     ordered = sorted(rows, key=lambda row: row[by])
-    series = [Series(name, tone, [_hours(row.get(key)) for row in ordered]) for key, name, tone in QUANTILES]
+    unit, unit_seconds = _unit(ordered)
+    series = [Series(name, tone, [_in(unit_seconds, row.get(key)) for row in ordered]) for key, name, tone in QUANTILES]
     return Chart(
         key="waits",
         title="How long requests waited",
@@ -29,12 +31,18 @@ def waits_chart(rows: Sequence[Row], by: str) -> Chart:
         kind="lines",
         labels=[label(row[by]) for row in ordered],
         series=series,
-        unit="hours",
+        unit=unit,
     )
 
 
-def _hours(seconds: Any) -> float | None:
-    return None if seconds is None else float(seconds) / HOUR
+def _unit(rows: Sequence[Row]) -> tuple[str, int]:
+    """Name and seconds of the unit in which the longest wait that is drawn reads well."""
+    longest = max((row.get(key) or 0 for row in rows for key, _, _ in QUANTILES), default=0)
+    return next((unit for unit in UNITS if longest < 120 * unit[1]), ("hours", HOUR))
+
+
+def _in(unit_seconds: int, seconds: Any) -> float | None:
+    return None if seconds is None else float(seconds) / unit_seconds
 
 
 def _finding(rows: Sequence[Row], by: str) -> str:

@@ -16,17 +16,34 @@ from estate.engines import broker, folder, postgres
 from estate.engines.folder import broker_socket, socket_dir
 from estate.engines.processes import EngineError
 
-__all__ = ["EngineError", "broker_socket", "embedded", "ensure", "local_secret", "socket_dir", "stop", "wanted_by"]
+__all__ = [
+    "EngineError",
+    "broker_socket",
+    "embedded",
+    "ensure",
+    "local_secret",
+    "schema_wanted_by",
+    "socket_dir",
+    "stop",
+    "wanted_by",
+]
 
 WITHOUT_SERVICES = frozenset(
     {"", "help", "version", "--help", "-h", "--version", "down", "up", "doctor", "check", "collectstatic", "makemigrations"}
 )
+
+WITHOUT_SCHEMA = frozenset({"migrate", "showmigrations", "sqlmigrate", "dbshell", "test", "flush"})
 
 
 def wanted_by(argv: list[str]) -> bool:
     """Does this command line need the services? (`up` and `doctor` start them themselves, `down` only stops them.)"""
     command = argv[1] if len(argv) > 1 else ""
     return command not in WITHOUT_SERVICES and not {"--help", "-h", "--replay"} & set(argv)
+
+
+def schema_wanted_by(argv: list[str]) -> bool:
+    """Does this command line read or write tables of an embedded database, so that they must be there?"""
+    return wanted_by(argv) and "PostgreSQL" in embedded() and argv[1] not in WITHOUT_SCHEMA
 
 
 def embedded() -> list[str]:

@@ -122,7 +122,7 @@ class Command(BaseCommand):
         def load(path: str) -> runs.Outcome:
             return runs.import_nodes(cluster, files.name_of(path), inputs[path], as_of=as_of, complete=options["complete"])
 
-        self._load_all(cluster, options["files"], load, "nodes")
+        self._load_all(cluster, options["files"], load, "lines")
 
     def run_source(self, options: dict[str, Any]) -> None:
         source = self._source(options["source"])
