@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from functools import lru_cache
 from hashlib import blake2b
@@ -115,23 +115,22 @@ def _escaped(r: UsageRecord) -> str:
 
 
 @lru_cache(maxsize=10_000)
-def _day(number: int) -> str:
-    return (date(1970, 1, 1) + timedelta(days=number)).isoformat()
+def _day(on: date) -> str:
+    return on.isoformat()
 
 
-@lru_cache(maxsize=86_400)
-def _clock(second: int) -> str:
-    return f" {second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}+00"
+@lru_cache(maxsize=90_000)
+def _clock(at: time) -> str:
+    return f" {at.isoformat()}+00"
 
 
 def _instant(value: datetime | None) -> str:
-    """ISO 8601 in UTC. Whole seconds, nearly all there are, are put together from remembered days and times of day."""
+    """ISO 8601 in UTC, put together from remembered days and times of day (spelling each anew costs five times as much)."""
     if value is None:
         return NULL
-    if value.microsecond:
-        return value.isoformat()
-    day, second = divmod(int(value.timestamp()), 86_400)
-    return _day(day) + _clock(second)
+    if value.tzinfo is not UTC:
+        value = value.astimezone(UTC)
+    return _day(value.date()) + _clock(value.time())
 
 
 @lru_cache(maxsize=10_000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 SIZE_BUCKETS = ("0", "<1", "1", "2", "3-4", "5-8", "9-16", "17-64", "65+")
 _UPPER_BOUNDS = (
@@ -22,6 +23,7 @@ _MIG_PROFILE = re.compile(r"(?:^|[_\-.:])(?P<slices>\d+)g\.(?P<memory>\d+)gb", r
 PLACES = Decimal("0.000000000001")
 
 
+@lru_cache(maxsize=1000)
 def size_bucket(gpus: Decimal | int) -> str:
     """Bucket of `gpu_size` (interface.md) for a number of GPUs; a fraction between whole sizes belongs to the next one up."""
     if gpus <= 0:
