@@ -14,7 +14,6 @@ from django.db.migrations.state import ProjectState
 from estate.domain.periods import first_of_next_month
 
 TABLE = "accounting_usagerecord"
-LOCK_KEY = 7_110_001
 
 
 class CreatePartitionedModel(CreateModel):
@@ -41,15 +40,24 @@ def months(first: datetime, last: datetime) -> Iterator[tuple[date, date]]:
 
 
 def ensure_months(cursor: CursorWrapper, first: datetime, last: datetime) -> None:
-    """Create the partitions that records submitted from `first` to `last` need; safe beside other writers."""
+    """Create the partitions that records submitted from `first` to `last` need; safe beside other writers.
+
+    A partition is made apart and attached: that lock lets others go on writing (`PARTITION OF` would wait for every open load, and
+    two loads that each need a month for each other). Loads that need new months take turns.
+    """
+    if not _missing(cursor, first, last):
+        return
+    cursor.execute(f"LOCK TABLE {TABLE} IN SHARE UPDATE EXCLUSIVE MODE")
+    for month, following in _missing(cursor, first, last):
+        cursor.execute(f"CREATE TABLE {_name(month)} (LIKE {TABLE} INCLUDING ALL)")
+        span = f"FROM ('{month} 00:00+00') TO ('{following} 00:00+00')"
+        cursor.execute(f"ALTER TABLE {TABLE} ATTACH PARTITION {_name(month)} FOR VALUES {span}")
+
+
+def _missing(cursor: CursorWrapper, first: datetime, last: datetime) -> list[tuple[date, date]]:
     cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", [TABLE])
     known = {name for (name,) in cursor.fetchall()}
-    missing = [(month, following) for month, following in months(first, last) if _name(month) not in known]
-    if missing:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK_KEY])
-    for month, following in missing:
-        span = f"FOR VALUES FROM ('{month} 00:00+00') TO ('{following} 00:00+00')"
-        cursor.execute(f"CREATE TABLE IF NOT EXISTS {_name(month)} PARTITION OF {TABLE} {span}")
+    return [(month, following) for month, following in months(first, last) if _name(month) not in known]
 
 
 def _name(month: date) -> str:
