@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from zoneinfo import available_timezones
 
 from accounting.queries.freshness import coverage_by_cluster
 from collectors.files import InputError
 from estate.models import Cluster, Scheduler
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def cluster_for(name: str, scheduler: Scheduler, zone: str | None) -> Cluster:
@@ -14,6 +17,8 @@ def cluster_for(name: str, scheduler: Scheduler, zone: str | None) -> Cluster:
 
     The zone of a cluster may still be corrected while nothing has been taken in for it.
     """
+    if not NAME.fullmatch(name):
+        raise InputError(f"{name[:80]!r} is no cluster name; write 1 to 64 letters, digits, dots, dashes or underscores")
     if zone is not None and zone not in available_timezones():
         raise InputError(f"{zone} is no IANA time zone; write one such as Europe/Berlin or UTC")
     cluster, is_new = Cluster.objects.get_or_create(name=name, defaults={"scheduler": scheduler, "zone": zone or "UTC"})

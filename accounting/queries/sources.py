@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from django.conf import settings
 
 from accounting.domain.reports import ReportRequest
+from accounting.models import RollupZone
 from accounting.queries import lines
 from accounting.queries.dimensions import ONLY_IN_FACTS
 from estate.domain import periods
@@ -33,8 +34,14 @@ FROM_FACTS = """
 
 def usage_source(request: ReportRequest) -> Source:
     """`f` with record_count, started_count, gpu_seconds, cpu_seconds and wall_seconds by day, who and GPU model."""
-    in_rollup = request.zone.key == settings.ESTATE_ZONE and not set(request.by) & set(ONLY_IN_FACTS)
-    return from_rollup(request) if in_rollup else from_facts(request)
+    if set(request.by) & set(ONLY_IN_FACTS) or request.zone.key != stored_zone():
+        return from_facts(request)
+    return from_rollup(request)
+
+
+def stored_zone() -> str:
+    """The zone in which the rollups were cut: not the estate's between a change of it and the next rebuild."""
+    return RollupZone.objects.values_list("zone", flat=True).first() or settings.ESTATE_ZONE
 
 
 def from_rollup(request: ReportRequest) -> Source:

@@ -202,3 +202,13 @@ def test_a_slurm_dump_does_not_go_into_a_kubernetes_cluster(tmp_path: Path) -> N
 
     with pytest.raises(CommandError, match=r"cluster alpha is Kubernetes.*another name with --cluster"):
         sacct(write(tmp_path / "jobs.txt", job(1)))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["", "../x", "a b", "'; drop table x", "x" * 65, "-x"])
+def test_a_name_that_is_no_cluster_name_is_refused_and_nothing_is_made(tmp_path: Path, name: str) -> None:
+    dump = tmp_path / "dump.txt"
+    dump.write_text("JobID|Submit\n")
+    with pytest.raises(CommandError, match="is no cluster name; write 1 to 64"):
+        call_command("collect", "import", "sacct", f"--cluster={name}", str(dump))
+    assert not Cluster.objects.exists()

@@ -197,9 +197,11 @@ def test_facts_rollups_and_the_naive_sum_agree(slurm: Cluster, records: list[Usa
     assert {(row["day"], row["user"]): row["gpu_seconds"] for row in by_rollup} == by_facts
 
 
-def test_a_changed_reporting_zone_recuts_everything(slurm: Cluster, settings: Any) -> None:
+def test_a_changed_reporting_zone_is_answered_from_facts_until_everything_is_recut(slurm: Cluster, settings: Any) -> None:
     load(slurm, record("1", started_at=at(15), ended_at=at(17)))
     settings.ESTATE_ZONE = "Asia/Kolkata"
+    stale = ask("usage", "day", zone=ZoneInfo("Asia/Kolkata"))
+    assert column(stale, "day", "gpu_seconds") == {date(2026, 3, 2): 0, date(2026, 3, 3): 14_400}
     assert rollups.rebuild() > 0
     assert set(UsageDay.objects.exclude(gpu_seconds=0).values_list("day", flat=True)) == {date(2026, 3, 3)}
 
