@@ -141,5 +141,5 @@ def _check_order(first: date, last: date) -> None:
         raise forms.ValidationError(f"from ({first}) must be before to ({last}); to is the first day that is not included")
     if (last - first).days > LONGEST_DAYS:
         raise forms.ValidationError("a period may be ten years long at most")
-    if first.year < 1970 or last.year > 9000:
-        raise forms.ValidationError("dates must lie between 1970 and 9000")
+    if first.year < 1970 or last.year > 2199:
+        raise forms.ValidationError("dates must lie between 1970 and 2199")

@@ -17,6 +17,7 @@ from django.db import connection
 
 from accounting.domain.reports import ReportError, ReportRequest, Value
 from accounting.queries.dimensions import NODE_FILTERS, OF_NODES, compose, grouping
+from accounting.queries.sources import stored_zone
 from estate.domain import periods
 
 DIMENSIONS = ["cluster", "scheduler", "partition", "pool", "gpu_model", "node", "day", "week", "hour", "month"]
@@ -117,6 +118,10 @@ def capacity(request: ReportRequest, now: datetime | None = None) -> list[Capaci
     """
     if request.zone.key != settings.ESTATE_ZONE:
         raise ReportError(f"capacity is kept in the reporting zone; leave out the zone or use {settings.ESTATE_ZONE}")
+    if request.zone.key != stored_zone():
+        raise ReportError(
+            f"the stored hours are cut in {stored_zone()} and are being cut anew; ask again when `doctor` is content"
+        )
     parts = compose(request, OF_NODES, DIMENSIONS, NODE_FILTERS)
     buckets = _buckets(request, now or datetime.now(UTC))
     held = {"held": HELD_BY_HOUR, "on_days": "false"} if "hour" in request.by else {"held": HELD_BY_DAY, "on_days": "true"}

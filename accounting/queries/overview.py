@@ -53,8 +53,9 @@ class Asked:
 
     @property
     def daily(self) -> Days:
-        """Days that cover the period, the one before and the trend."""
-        return min(self.before[0], self.trend[0]), max(self.base.last, self.trend[1])
+        """Days that cover the period, the one before and the trend, up to today: of the days ahead there is nothing to ask."""
+        end = max(self.base.last, self.trend[1])
+        return min(self.before[0], self.trend[0]), min(end, self.today + timedelta(days=1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,7 +77,8 @@ def read_header(line: bytes) -> Columns:
     names = tuple(name.strip() for name in bare.split(delimiter))
     at: dict[str, int] = {}
     for index, name in enumerate(names):
-        at.setdefault(name.lower(), index)
+        if at.setdefault(name.lower(), index) != index and name:
+            raise SacctHeaderError(f"the header names the column {name[:40]} twice; write the dump with: {COMMAND}")
     chosen = {name: _first_present(at, alternatives) for name, alternatives in COLUMNS.items()}
     _require(chosen, bare)
     return Columns(

@@ -112,6 +112,8 @@ def _add_conditions(found: dict[int, NodeNow], instant: datetime) -> None:
 
 def find_node(cluster: str, name: str) -> Node:
     """One node with its dated inventory, partitions and states, newest first; raises Node.DoesNotExist."""
+    if "\0" in cluster + name:  # no text of PostgreSQL holds it, so asking would be an error of the database
+        raise Node.DoesNotExist
     newest_first = (
         Prefetch("inventory", NodeInventory.objects.select_related("gpu_model").order_by("-valid_during")),
         Prefetch("memberships", NodePartition.objects.select_related("partition").order_by("-valid_during")),

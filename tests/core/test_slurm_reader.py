@@ -94,6 +94,11 @@ def test_a_header_without_needed_columns_names_them_and_the_command() -> None:
         SacctReader([b"JobID|Submit|Start|End|State\n"], cluster="alpha", zone=ZoneInfo("UTC"), now=NOW)
 
 
+def test_a_header_that_names_a_column_twice_is_refused() -> None:
+    with pytest.raises(SacctHeaderError, match="names the column jobid twice"):
+        SacctReader([b"JobID|jobid|" + HEADER.encode()], cluster="alpha", zone=ZoneInfo("UTC"), now=NOW)
+
+
 @pytest.mark.parametrize("lines", [[], [b"\n"], [b"no header at all\n"], [good_line(1)], [b"\x1f\x8b\x00\xff\n"]])
 def test_what_is_no_header_is_refused(lines: list[bytes]) -> None:
     with pytest.raises(SacctHeaderError):

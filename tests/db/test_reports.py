@@ -197,6 +197,16 @@ def test_facts_rollups_and_the_naive_sum_agree(slurm: Cluster, records: list[Usa
     assert {(row["day"], row["user"]): row["gpu_seconds"] for row in by_rollup} == by_facts
 
 
+def test_capacity_cut_in_another_zone_is_refused_not_shown_wrongly(slurm: Cluster, settings: Any) -> None:
+    inventory(slurm, gpu01=8)
+    load(slurm, record("1"))
+    settings.ESTATE_ZONE = "Asia/Kolkata"
+    with pytest.raises(ReportError, match="cut in UTC and are being cut anew"):
+        ask("capacity", "day", zone=ZoneInfo("Asia/Kolkata"))
+    rollups.rebuild()
+    assert ask("capacity", "day", zone=ZoneInfo("Asia/Kolkata")).total["allocated_gpu_seconds"] == 14_400
+
+
 def test_a_changed_reporting_zone_is_answered_from_facts_until_everything_is_recut(slurm: Cluster, settings: Any) -> None:
     load(slurm, record("1", started_at=at(15), ended_at=at(17)))
     settings.ESTATE_ZONE = "Asia/Kolkata"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from accounting.domain.reports import Report, ReportRequest
+from accounting.queries import reports
 from estate.models import Cluster, Project, User
 from tests.web.world import MARCH, PAGES, REPORT_PAGES, WEEK, fill, load
 
@@ -195,7 +199,7 @@ WRONG = {
     "from=2026-04-01&to=2026-03-01": "must be before",
     "from=2026-03-01&to=2026-03-01": "must be before",
     "from=2026-03-01": "give both dates",
-    "from=0001-01-01&to=0001-01-03": "between 1970 and 9000",
+    "from=0001-01-01&to=0001-01-03": "between 1970 and 2199",
     "from=1970-01-01&to=2030-01-01": "ten years",
     "period=forever": "is no period",
     "cluster=nowhere": "is called “nowhere” here",
@@ -211,6 +215,25 @@ def test_a_wrong_address_is_refused_with_what_is_wrong(as_lead: Client, world: C
     response = as_lead.get(f"{path}?{query}")
     assert response.status_code == 422
     assert WRONG[query] in response.content.decode()
+
+
+def test_days_far_ahead_are_not_asked_for(as_lead: Client, world: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    answer = reports.run
+
+    def run(request: ReportRequest, **options: Any) -> Report:
+        asked.append((request.last - request.first).days)
+        return answer(request, **options)
+
+    monkeypatch.setattr(reports, "run", run)
+    assert as_lead.get("/?from=2198-01-01&to=2199-01-01").status_code == 200
+    assert asked
+    assert max(asked) <= 2 * 366
+
+
+@pytest.mark.parametrize("path", ["/estate/nodes/%00/x/", "/estate/nodes/alpha/%00/"])
+def test_a_node_whose_name_no_text_can_be_is_absent(as_lead: Client, world: Cluster, path: str) -> None:
+    assert as_lead.get(path).status_code == 404
 
 
 def test_the_estate_page_refuses_an_unknown_cluster(as_lead: Client, world: Cluster) -> None:
