@@ -23,9 +23,9 @@ def main() -> None:
             engines.ensure()
         if engines.schema_wanted_by(sys.argv):
             django.setup()
-            from estate.services import schema
+            from estate.services import first_start
 
-            schema.ensure()
+            first_start.ensure_schema()
         execute_from_command_line(sys.argv)
     except (ConfigurationError, engines.EngineError) as exc:
         sys.exit(f"Error: {exc}")

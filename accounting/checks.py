@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core import checks
 from django.db import Error
 
-from accounting.models import RollupZone
+from accounting.queries.sources import stored_zone
 
 
 @checks.register(checks.Tags.database)
@@ -28,8 +28,8 @@ def rollups_are_cut_in_the_reporting_zone(databases: Sequence[str] | None = None
 
 
 def _stored_zone() -> str | None:
-    """None where nothing is stored yet, or the schema is not there yet (`migrate` runs this check before it begins)."""
+    """None where the schema is not there yet (`migrate` runs this check before it begins)."""
     try:
-        return RollupZone.objects.values_list("zone", flat=True).first()
+        return stored_zone()
     except Error:
         return None

@@ -16,6 +16,7 @@ from accounting.domain.presets import DEFAULT_PRESET, PRESETS, days_before, elap
 from accounting.domain.reconciliation import UNATTRIBUTED
 from accounting.domain.reports import ReportRequest, Scope
 from accounting.permissions import visible_projects
+from accounting.requests import EARLIEST, LATEST
 from estate.domain.periods import local_date
 from estate.forms import ScopeForm
 from estate.models import Project, User
@@ -141,5 +142,5 @@ def _check_order(first: date, last: date) -> None:
         raise forms.ValidationError(f"from ({first}) must be before to ({last}); to is the first day that is not included")
     if (last - first).days > LONGEST_DAYS:
         raise forms.ValidationError("a period may be ten years long at most")
-    if first.year < 1970 or last.year > 2199:
-        raise forms.ValidationError("dates must lie between 1970 and 2199")
+    if first < EARLIEST or last > LATEST:
+        raise forms.ValidationError(f"dates must lie between {EARLIEST.year} and {LATEST.year}")

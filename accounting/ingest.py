@@ -19,7 +19,7 @@ from accounting import staging
 from accounting.domain.records import NodeFact, UsageRecord
 from accounting.loading import Load, Worker
 from accounting.models import ClusterCoverage, Intake
-from estate.domain.periods import ONE_DAY, dates, local_date
+from estate.domain.periods import days_of
 from estate.models import Cluster
 from estate.services import inventory
 from estate.services.models_of_gpus import ModelIds
@@ -60,10 +60,9 @@ def note_intake(cluster: Cluster, input_name: str, rejected_count: int) -> None:
 
 
 def mark_dirty(cursor: CursorWrapper, cluster_id: int, first: datetime, last: datetime) -> int:
-    """Mark the reporting days of `[first, last)` dirty, as far as usage is known; returns how many days are new."""
+    """Mark the reporting days from that of `first` to that of `last` dirty; returns how many are new."""
     zone = ZoneInfo(settings.ESTATE_ZONE)
-    days = dates(local_date(first, zone), local_date(last, zone) + ONE_DAY)
-    cursor.execute(MARK_DAYS, {"cluster": cluster_id, "days": days})
+    cursor.execute(MARK_DAYS, {"cluster": cluster_id, "days": days_of(first, last, zone)})
     return int(cursor.rowcount)
 
 

@@ -18,7 +18,7 @@ from django.db.backends.utils import CursorWrapper
 
 from accounting import staging
 from accounting.partitions import ensure_months
-from estate.domain.periods import ONE_DAY, dates, local_date, midnight
+from estate.domain.periods import days_of, midnights
 
 BLOCKS_AHEAD = 2
 
@@ -78,9 +78,9 @@ class Load:
         zone = ZoneInfo(settings.ESTATE_ZONE)
         self._cursor.execute(CHANGED_SPAN)
         first, last = self._cursor.fetchone()
-        days = dates(local_date(first, zone), local_date(last, zone) + ONE_DAY)
-        midnights = [midnight(on, zone) for on in days]
-        self._cursor.execute(MARK_CHANGES, {"cluster": self._cluster_id, "days": days, "midnights": midnights})
+        days = days_of(first, last, zone)
+        bounds = midnights(days[0], days[-1], zone)
+        self._cursor.execute(MARK_CHANGES, {"cluster": self._cluster_id, "days": days, "midnights": bounds})
         return int(self._cursor.rowcount)
 
 

@@ -8,8 +8,8 @@ from typing import TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from accounting.domain.metrics import REPORTS
+from accounting.domain.reconciliation import UNATTRIBUTED
 from accounting.domain.reports import ReportError, ReportRequest, Scope
-from accounting.queries.dimensions import UNATTRIBUTED
 from estate.models import Cluster, GpuModel, GpuModelAlias, Partition, Project
 
 T = TypeVar("T")

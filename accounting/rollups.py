@@ -89,9 +89,8 @@ def _rebuild_stretch(cluster_id: int, first: date, last: date) -> int:
 
 def _build_days(cluster_id: int, first: date, last: date) -> None:
     zone = ZoneInfo(settings.ESTATE_ZONE)
-    days = periods.dates(first, last)
-    params: dict[str, Any] = {"cluster": cluster_id, "days": days}
-    params |= lines.cut_params([periods.midnight(on, zone) for on in [*days, last]])
+    params: dict[str, Any] = {"cluster": cluster_id, "days": periods.dates(first, last)}
+    params |= lines.cut_params(periods.midnights(first, last, zone))
     UsageDay.objects.filter(cluster=cluster_id, day__gte=first, day__lt=last).delete()
     with connection.cursor() as cursor:
         cursor.execute(BUILD_USAGE_DAYS, params)

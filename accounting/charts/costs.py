@@ -8,9 +8,9 @@ from typing import Any
 from accounting.charts.capacity import label
 from accounting.charts.chart import Chart
 from accounting.charts.series import SERIES_TONES, Series
+from accounting.domain.reconciliation import IDLE, UNATTRIBUTED
 
 Row = Mapping[str, Any]
-IDLE, UNATTRIBUTED = "Idle", "Unattributed"
 OWN_TONES = {IDLE: "idle", UNATTRIBUTED: "unknown"}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-UNATTRIBUTED = "Unattributed"
+UNATTRIBUTED, IDLE = "Unattributed", "Idle"
 
 
 class Reconciliation(NamedTuple):

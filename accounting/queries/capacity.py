@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import connection
 
 from accounting.domain.reports import ReportError, ReportRequest, Value
-from accounting.queries.dimensions import NODE_FILTERS, OF_NODES, compose, grouping
+from accounting.queries.dimensions import NODE_FILTERS, OF_NODES, compose
 from accounting.queries.sources import stored_zone
 from estate.domain import periods
 
@@ -125,7 +125,7 @@ def capacity(request: ReportRequest, now: datetime | None = None) -> list[Capaci
     parts = compose(request, OF_NODES, DIMENSIONS, NODE_FILTERS)
     buckets = _buckets(request, now or datetime.now(UTC))
     held = {"held": HELD_BY_HOUR, "on_days": "false"} if "hour" in request.by else {"held": HELD_BY_DAY, "on_days": "true"}
-    text = CAPACITY.format(grouping=grouping(request), **held, **parts.as_text())
+    text = parts.into(CAPACITY, **held)
     with connection.cursor() as cursor:
         cursor.execute(text, _params(buckets, request) | parts.params)
         return [CapacityRow(row[:-8], *(figure or Decimal(0) for figure in row[-8:])) for row in cursor.fetchall()]

@@ -9,20 +9,17 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db import connection
 
 from accounting.domain import money
-from accounting.domain.costing import idle_cost
+from accounting.domain.costing import SECONDS_PER_HOUR, idle_cost
+from accounting.domain.reconciliation import IDLE
 from accounting.domain.reports import ReportRequest, Value
 from accounting.models import Rate
 from accounting.queries.capacity import capacity
-from accounting.queries.dimensions import OF_RECORDS, RECORD_FILTERS, UNATTRIBUTED, compose, grouping
-from accounting.queries.sources import usage_source
+from accounting.queries.sources import usage_rows
 
 DIMENSIONS = ["cluster", "project", "cost_centre", "account", "user", "gpu_model", "day", "week", "month"]
-IDLE = "Idle"
 _OF_CAPACITY = frozenset({"cluster", "gpu_model", "day", "week", "month"})
-_SECONDS_PER_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,35 +67,28 @@ def costs(request: ReportRequest) -> list[CostRow]:
 
 
 def _usage_lines(request: ReportRequest) -> list[CostLine]:
-    parts = compose(request, OF_RECORDS, DIMENSIONS, RECORD_FILTERS)
-    source = usage_source(request)
-    text = COSTS.format(
-        source=source.text, selected=parts.selected, joins=parts.joins, condition=parts.condition, grouping=grouping(request)
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(text, source.params | parts.params)
-        return [
-            CostLine(row[:-3], row[-3], Fraction(row[-2]) / _SECONDS_PER_HOUR, Fraction(), row[-1])
-            for row in cursor.fetchall()
-            if row[-3] is not None
-        ]
+    return [
+        CostLine(row[:-3], row[-3], Fraction(row[-2]) / SECONDS_PER_HOUR, Fraction(), row[-1])
+        for row in usage_rows(request, DIMENSIONS, COSTS)
+        if row[-3] is not None
+    ]
 
 
 def _idle_lines(request: ReportRequest) -> list[CostLine]:
     """Idle capacity priced by the day: reported less allocated, at the model's cost rate of that day."""
+    if request.zone.key != settings.ESTATE_ZONE:
+        return []
     rates = _CostRates()
     by = tuple(name for name in request.by if name in _OF_CAPACITY)
     fine = replace(request, by=(*by, *(name for name in ("gpu_model", "day") if name not in by)))
-    if request.zone.key != settings.ESTATE_ZONE:
-        return []
     found = []
     for row in capacity(fine):
         at = dict(zip(fine.by, row.dimensions, strict=True))
         cost = rates.on(at["gpu_model"], at["day"])
-        idle = row.reported - row.unknown - row.allocated
-        if cost is not None and idle > 0:
-            labels = tuple(at.get(name, IDLE) if name in _OF_CAPACITY else IDLE for name in request.by)
-            found.append(CostLine(labels, Decimal(0), Fraction(), idle_cost(idle, Decimal(0), cost), Decimal(0)))
+        known = row.reported - row.unknown
+        if cost is not None and known > row.allocated:
+            labels = tuple(at.get(name, IDLE) for name in request.by)
+            found.append(CostLine(labels, Decimal(0), Fraction(), idle_cost(known, row.allocated, cost), Decimal(0)))
     return found
 
 
@@ -143,6 +133,3 @@ def _row(line: CostLine, used: Decimal, idle: Decimal) -> CostRow:
     if line.unpriced_gpu_seconds and line.unpriced_gpu_seconds == line.gpu_seconds and not line.idle_cost:
         return CostRow(line.dimensions, line.gpu_seconds, None, None, None, line.unpriced_gpu_seconds)
     return CostRow(line.dimensions, line.gpu_seconds, used, idle, used + idle, line.unpriced_gpu_seconds)
-
-
-__all__ = ["DIMENSIONS", "IDLE", "UNATTRIBUTED", "CostRow", "costs"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from accounting.domain.reconciliation import UNATTRIBUTED
 from accounting.domain.reports import ReportError, ReportRequest, Scope, Value
 from estate.domain.gpus import SIZE_BUCKETS
 
@@ -43,8 +44,6 @@ LEFT JOIN estate_poolmembership pooled ON pooled.node_id = f.node_id AND pooled.
 LEFT JOIN estate_pool pool ON pool.id = pooled.pool_id""",
 }
 
-UNATTRIBUTED = "Unattributed"
-
 COMMON = {
     "cluster": Dimension("cluster.name", ("cluster",)),
     "scheduler": Dimension("cluster.scheduler", ("cluster",)),
@@ -81,22 +80,25 @@ class Composed(NamedTuple):
     selected: str
     joins: str
     condition: str
+    grouping: str
     params: dict[str, Any]
 
-    def as_text(self) -> dict[str, str]:
-        return {"selected": self.selected, "joins": self.joins, "condition": self.condition}
+    def into(self, statement: str, **more: str) -> str:
+        """`statement` with its {selected}, {joins}, {condition} and {grouping}, and `more`, filled in."""
+        parts = {"selected": self.selected, "joins": self.joins, "condition": self.condition, "grouping": self.grouping}
+        return statement.format(**parts, **more)
 
 
 def compose(
     request: ReportRequest, known: dict[str, Dimension], allowed: Sequence[str], filters: dict[str, Dimension]
 ) -> Composed:
-    """Select list, joins and condition for `request`; raises ReportError for a dimension that the report does not have."""
+    """Select list, joins, condition and grouping for `request`; raises ReportError for a dimension that the report does not have."""
     check_dimensions(request, allowed)
     by = [known[name] for name in request.by]
     conditions, params, used = _conditions(request.scope, filters)
     wanted = {join for dimension in by + used for join in dimension.joins}
     selected = "".join(f"{dimension.expression} AS d{number}, " for number, dimension in enumerate(by))
-    return Composed(selected, _joins(wanted), " AND ".join(conditions) or "true", params)
+    return Composed(selected, _joins(wanted), " AND ".join(conditions) or "true", _grouping(request), params)
 
 
 def check_dimensions(request: ReportRequest, allowed: Sequence[str]) -> None:
@@ -108,7 +110,7 @@ def check_dimensions(request: ReportRequest, allowed: Sequence[str]) -> None:
             raise ReportError(f"dimension {name!r} is given twice")
 
 
-def grouping(request: ReportRequest) -> str:
+def _grouping(request: ReportRequest) -> str:
     """Groups by every dimension, which come first in the select list."""
     columns = ", ".join(str(number + 1) for number in range(len(request.by)))
     return f"GROUP BY {columns}" if columns else ""

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from django.db import connection
 
+from accounting.domain.reconciliation import UNATTRIBUTED
 from accounting.domain.reports import ReportRequest
-from accounting.queries.dimensions import UNATTRIBUTED
 from accounting.queries.usage import usage
 
 

@@ -38,7 +38,7 @@ def run(request: ReportRequest, *, judged: bool = True) -> Report:
     unpriced = _unpriced(request, total)
     known = quality.knowledge(request)
     notes: Figures = {"coverage_ratio": known.coverage_ratio, "rejected_count": known.rejected_count}
-    notes |= {"unattributed_gpu_seconds": _unattributed(request)} if judged else {}
+    notes |= {"unattributed_gpu_seconds": quality.unattributed_gpu_seconds(request)} if judged else {}
     return Report(
         request=request,
         rows=ordered(request, rows),
@@ -46,10 +46,6 @@ def run(request: ReportRequest, *, judged: bool = True) -> Report:
         quality=notes | unpriced,
         data_through=known.data_through,
     )
-
-
-def _unattributed(request: ReportRequest) -> Value:
-    return quality.unattributed_gpu_seconds(replace(request, name="usage", scope=replace(request.scope)))
 
 
 def _unpriced(request: ReportRequest, total: Figures) -> Figures:

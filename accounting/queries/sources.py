@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.db import connection
 
 from accounting.domain.reports import ReportRequest
 from accounting.models import RollupZone
 from accounting.queries import lines
-from accounting.queries.dimensions import ONLY_IN_FACTS
+from accounting.queries.dimensions import OF_RECORDS, ONLY_IN_FACTS, RECORD_FILTERS, compose
 from estate.domain import periods
 
 
@@ -39,6 +41,15 @@ def usage_source(request: ReportRequest) -> Source:
     return from_rollup(request)
 
 
+def usage_rows(request: ReportRequest, dimensions: Sequence[str], statement: str) -> list[tuple[Any, ...]]:
+    """Rows of a grouped `statement` over {source}: the values of `by` first. Raises ReportError for an unknown dimension."""
+    parts = compose(request, OF_RECORDS, dimensions, RECORD_FILTERS)
+    source = usage_source(request)
+    with connection.cursor() as cursor:
+        cursor.execute(parts.into(statement, source=source.text), source.params | parts.params)
+        return list(cursor.fetchall())
+
+
 def stored_zone() -> str:
     """The zone in which the rollups were cut: not the estate's between a change of it and the next rebuild."""
     return RollupZone.objects.values_list("zone", flat=True).first() or settings.ESTATE_ZONE
@@ -56,5 +67,4 @@ def from_facts(request: ReportRequest) -> Source:
 
 def midnights(request: ReportRequest) -> list[datetime]:
     """The bounds of the request's days, one more than there are days."""
-    days = periods.dates(request.first, request.last)
-    return [*(periods.midnight(on, request.zone) for on in days), periods.midnight(request.last, request.zone)]
+    return periods.midnights(request.first, request.last, request.zone)

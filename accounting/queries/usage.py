@@ -5,11 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from django.db import connection
-
 from accounting.domain.reports import ReportRequest, Value
-from accounting.queries.dimensions import OF_RECORDS, RECORD_FILTERS, compose, grouping
-from accounting.queries.sources import usage_source
+from accounting.queries.sources import usage_rows
 
 DIMENSIONS = [
     "cluster",
@@ -52,14 +49,7 @@ FROM f {joins} WHERE {condition} {grouping}
 
 def usage(request: ReportRequest) -> list[UsageRow]:
     """One row per combination of `by`; raises ReportError for an unknown dimension."""
-    parts = compose(request, OF_RECORDS, DIMENSIONS, RECORD_FILTERS)
-    source = usage_source(request)
-    text = USAGE.format(
-        source=source.text, selected=parts.selected, joins=parts.joins, condition=parts.condition, grouping=grouping(request)
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(text, source.params | parts.params)
-        return [UsageRow(row[:-5], *_known(row[-5:])) for row in cursor.fetchall()]
+    return [UsageRow(row[:-5], *_known(row[-5:])) for row in usage_rows(request, DIMENSIONS, USAGE)]
 
 
 def _known(figures: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db import connection
 
 from accounting.domain.quantiles import WaitSummary, median_of, summary_of
 from accounting.domain.reports import ReportRequest, Value
-from accounting.queries.dimensions import OF_RECORDS, RECORD_FILTERS, compose, grouping
-from accounting.queries.lines import epoch
+from accounting.queries.dimensions import OF_RECORDS, RECORD_FILTERS, compose
+from accounting.queries.lines import cut_params, epoch
 from accounting.queries.sources import midnights
 from estate.domain import periods
 
@@ -72,11 +72,9 @@ FROM f {{joins}} WHERE {{condition}} {{grouping}}
 def waits(request: ReportRequest) -> tuple[list[WaitRow], WaitRow]:
     """One row per combination of `by`, and the one over all; raises ReportError for an unknown dimension."""
     parts = compose(request, OF_RECORDS, DIMENSIONS, RECORD_FILTERS)
-    text = WAITS.format(grouping=grouping(request), **parts.as_text())
-    bounds = midnights(request)
-    params: dict[str, Any] = {"days": periods.dates(request.first, request.last), "start": bounds[0], "end": bounds[-1]}
+    params = {"days": periods.dates(request.first, request.last)} | cut_params(midnights(request))
     with connection.cursor() as cursor:
-        cursor.execute(text, params | {"cuts": [int(at.timestamp()) for at in bounds]} | parts.params)
+        cursor.execute(parts.into(WAITS), params | parts.params)
         groups = [(row[:-4], _Waits(*row[-4:])) for row in cursor.fetchall()]
     everything = _Waits(*(_chained(group[number] for _, group in groups) for number in range(4)))
     return [_row(dimensions, group) for dimensions, group in groups], _row((), everything)

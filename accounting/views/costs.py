@@ -8,8 +8,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from accounting.charts.costs import IDLE, UNATTRIBUTED, costs_chart
-from accounting.domain.reconciliation import reconcile
+from accounting.charts.costs import costs_chart
+from accounting.domain.reconciliation import IDLE, UNATTRIBUTED, reconcile
 from accounting.domain.reports import Report
 from accounting.forms import ReportForm
 from accounting.queries.asking import ask

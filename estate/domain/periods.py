@@ -72,6 +72,16 @@ def dates(first: date, last: date) -> list[date]:
     return [first + timedelta(days=offset) for offset in range((last - first).days)]
 
 
+def midnights(first: date, last: date, zone: ZoneInfo) -> list[datetime]:
+    """The bounds of the days from `first` up to but not including `last`: one more than there are days."""
+    return [midnight(on, zone) for on in [*dates(first, last), last]]
+
+
+def days_of(start: datetime, end: datetime, zone: ZoneInfo) -> list[date]:
+    """The reporting days from that of `start` to that of `end`, both included."""
+    return dates(local_date(start, zone), local_date(end, zone) + ONE_DAY)
+
+
 def local_date(instant: datetime, zone: ZoneInfo) -> date:
     """The reporting day in which `instant` falls."""
     return instant.astimezone(zone).date()

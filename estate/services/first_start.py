@@ -14,6 +14,8 @@ from typing import NamedTuple
 from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from estate.engines import folder
 from estate.engines.processes import EngineError
@@ -23,6 +25,7 @@ DEMO_USER = "demo"
 SIGN_IN_FILE = "demo-sign-in"
 UNFINISHED_FILE = "demo-unfinished"
 DEMO_STOP_SECONDS = 10
+SCHEMA_LOCK = 7_110_003
 
 
 class SignIn(NamedTuple):
@@ -32,6 +35,20 @@ class SignIn(NamedTuple):
 
 def migrate() -> None:
     call_command("migrate", interactive=False, verbosity=0)
+
+
+def ensure_schema() -> None:
+    """Migrate a database that has never been migrated; an older schema is left to `migrate` and `up`.
+
+    Of several processes on a fresh database one migrates and the others wait for it.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [SCHEMA_LOCK])
+        try:
+            if not MigrationRecorder(connection).has_table():
+                migrate()
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [SCHEMA_LOCK])
 
 
 def collect_static() -> bool:
