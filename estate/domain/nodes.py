@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -17,7 +18,8 @@ class NodeFact(NamedTuple):
     """What an inventory says of one node at one moment.
 
     `gpus` are whole GPUs by model; `state` is one of `up`, `down`, `planned_down`, `reserved`, None when the source does not
-    say; `reason` is the operator's or scheduler's word for it.
+    say; `reason` is the operator's or scheduler's word for it, set by `author` at `reason_at`. `shards` are the parts into which
+    GPUs of a model are divided to be shared (model None: of whichever model the node has).
     """
 
     name: str
@@ -27,3 +29,6 @@ class NodeFact(NamedTuple):
     memory_mib: int | None
     state: str | None
     reason: str
+    shards: tuple[tuple[str | None, int], ...] = ()
+    author: str = ""
+    reason_at: datetime | None = None

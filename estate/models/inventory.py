@@ -103,6 +103,7 @@ class NodeInventory(models.Model):
     node = models.ForeignKey(Node, models.CASCADE, related_name="inventory")
     gpu_model = models.ForeignKey(GpuModel, models.PROTECT, null=True, blank=True, related_name="+")
     gpu_count = models.PositiveIntegerField(default=0)
+    shard_count = models.PositiveIntegerField(default=0, help_text="Shards that these GPUs are divided into; 0: not shared.")
     cpu_count = models.PositiveIntegerField(null=True, blank=True)
     memory_mib = models.PositiveBigIntegerField(null=True, blank=True)
     valid_during = DateTimeRangeField()
@@ -152,12 +153,24 @@ class NodeCondition(models.TextChoices):
     RESERVED = "reserved", "Reserved"
 
 
+class StateSource(models.TextChoices):
+    SNAPSHOT = "snapshot", "Seen"
+    HISTORY = "history", "From the scheduler's history"
+
+
 class NodeState(models.Model):
-    """A span in which a node was not simply up. No row means up."""
+    """A span in which a node was not simply up. No row means up.
+
+    What a snapshot saw stands; rows from the scheduler's history (node events, reservations) fill the time between snapshots and
+    are rebuilt from that evidence.
+    """
 
     node = models.ForeignKey(Node, models.CASCADE, related_name="states")
     condition = models.CharField(max_length=16, choices=NodeCondition)
     reason = models.CharField(max_length=255, blank=True)
+    author = models.CharField(max_length=255, blank=True, help_text="Who set the reason.")
+    reason_at = models.DateTimeField(null=True, blank=True, help_text="When the reason was set.")
+    source = models.CharField(max_length=16, choices=StateSource, default=StateSource.SNAPSHOT)
     valid_during = DateTimeRangeField()
 
     class Meta:
