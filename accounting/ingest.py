@@ -16,6 +16,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from accounting import staging
+from accounting.domain.blocks import RecordBlock, blocks_of
 from accounting.domain.records import NodeFact, UsageRecord
 from accounting.loading import Load, Worker
 from accounting.models import ClusterCoverage, Intake
@@ -37,7 +38,12 @@ class IngestResult(NamedTuple):
 
 
 def ingest_records(cluster: Cluster, records: Iterable[UsageRecord], *, observed_at: datetime | None = None) -> IngestResult:
-    """Load `records` of one cluster. Must run inside `transaction.atomic()`.
+    """Load `records` of one cluster; see `ingest_blocks`."""
+    return ingest_blocks(cluster, blocks_of(records), observed_at=observed_at)
+
+
+def ingest_blocks(cluster: Cluster, blocks: Iterable[RecordBlock], *, observed_at: datetime | None = None) -> IngestResult:
+    """Load the records of one cluster, block by block. Must run inside `transaction.atomic()`.
 
     `observed_at` is when a live source was asked; None for saved dumps, whose own content says how new they are.
     """
@@ -46,7 +52,7 @@ def ingest_records(cluster: Cluster, records: Iterable[UsageRecord], *, observed
         load = Load(cursor, cluster.pk, observed_at)
         worker = Worker(load)
         with worker.running():
-            for block in staging.copy_blocks(records, ModelIds(before_query=worker.drained)):
+            for block in staging.copy_texts(blocks, ModelIds(before_query=worker.drained)):
                 worker.put(block)
         load.finish()
         if load.record_count:

@@ -39,7 +39,7 @@ class Load:
         self.seen_at: datetime | None = observed_at
         cursor.execute(CREATE_STAGING)
 
-    def take(self, block: staging.Block) -> None:
+    def take(self, block: staging.CopyText) -> None:
         """Bring one block into the table, but for its waiting records."""
         with self._cursor.copy(COPY_STAGING) as copy:
             copy.write(block.text)
@@ -89,11 +89,11 @@ class Worker:
 
     def __init__(self, load: Load) -> None:
         self._load = load
-        self._queue: Queue[staging.Block | None] = Queue(BLOCKS_AHEAD)
+        self._queue: Queue[staging.CopyText | None] = Queue(BLOCKS_AHEAD)
         self._failure: BaseException | None = None
         self._thread = Thread(target=self._run, name="load", daemon=True)
 
-    def put(self, block: staging.Block) -> None:
+    def put(self, block: staging.CopyText) -> None:
         """Hand over a block; raises what went wrong with an earlier one."""
         self._queue.put(block)
         self._check()

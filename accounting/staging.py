@@ -1,17 +1,19 @@
-"""Usage records as lines of a `COPY`: the one place that knows how the table is spelled on the wire."""
+"""Blocks of usage records as lines of a `COPY`: the one place that knows how the table is spelled on the wire."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, date, datetime, time
-from decimal import Decimal
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
-from accounting.domain.records import GpuPart, UsageRecord
+import polars as pl
 
-COLUMNS = [
+from accounting.domain.blocks import PLACES, RecordBlock
+from accounting.domain.records import GpuPart
+from estate.domain.gpus import size_bucket
+
+# What is spelled as it stands in a block: columns of the table, and of the frame where those are called otherwise.
+WORDS = [
     "external_id",
     "display_id",
     "workload_id",
@@ -28,6 +30,10 @@ COLUMNS = [
     "exit_code",
     "cancelled_by",
     "comment",
+    "wckey",
+    "environment",
+]
+FIGURES = [
     "gpu_size",
     "nodes",
     "submitted_at",
@@ -45,109 +51,110 @@ COLUMNS = [
     "time_limit_seconds",
     "suspended_seconds",
     "priority",
-    "row_hash",
-    "last_seen_at",
+    "restart_count",
 ]
+COLUMNS = [*WORDS, *FIGURES, "row_hash", "last_seen_at"]
+IN_FRAME = {"user_name": "user"}
 NULL = "\x1a"
-BLOCK_LINES = 10_000
 
-_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", NULL: "\\x1A"})
+ModelId = Callable[[str], int]
+
+_TO_ESCAPE = "[\\\\\t\n\r\x1a]"
+_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", NULL: "\\x1A"}
+_QUOTES = str.maketrans({"\\": "\\\\\\\\", '"': '\\\\"', "\t": "\\t", "\n": "\\n", "\r": "\\r", NULL: "\\x1A"})
 
 
-class Block(NamedTuple):
-    """Some thousand lines of COPY text, and whether a key comes twice among them."""
+class CopyText(NamedTuple):
+    """COPY text of some thousand records, and whether a key comes twice among them."""
 
-    text: str
+    text: bytes
     repeated: bool
 
 
-def copy_blocks(records: Iterable[UsageRecord], model_id: Callable[[str], int]) -> Iterator[Block]:
-    """Blocks of COPY text for `records`; `model_id` names the row of a GPU model."""
-    spell = _speller(model_id)
-    lines: list[str] = []
-    keys: set[tuple[str, datetime]] = set()
-    for record in records:
-        lines.append(spell(record))
-        keys.add((record.external_id, record.submitted_at))
-        if len(lines) == BLOCK_LINES:
-            yield Block("".join(lines), len(keys) < len(lines))
-            lines.clear()
-            keys.clear()
-    if lines:
-        yield Block("".join(lines), len(keys) < len(lines))
+def copy_texts(blocks: Iterable[RecordBlock], model_id: ModelId) -> Iterator[CopyText]:
+    """The text of each block that holds records; `model_id` names the row of a GPU model."""
+    for block in blocks:
+        if len(block.frame):
+            yield copy_text(block, model_id)
 
 
-def _speller(model_id: Callable[[str], int]) -> Callable[[UsageRecord], str]:
-    """A function from record to line; parts and node lists repeat, so their spelling is remembered."""
-
-    @lru_cache(maxsize=10_000)
-    def parts_text(parts: tuple[GpuPart, ...]) -> str:
-        ids = ",".join("NULL" if part.model is None else str(model_id(part.model)) for part in parts)
-        return f"{{{ids}}}\t{{{','.join(format(part.gpus, 'f') for part in parts)}}}"
-
-    def spell(r: UsageRecord) -> str:
-        words = (
-            f"{r.external_id}\t{r.display_id}\t{r.workload_id}\t{r.workload_kind}\t{r.name}\t{r.user}\t{r.account}\t{r.namespace}\t"
-            f"{r.partition}\t{r.qos}\t{r.state}\t{r.reason}\t{r.reservation}\t{r.exit_code}\t{r.cancelled_by}\t{r.comment}"
-        )
-        if words.count("\t") != 15 or "\\" in words or "\n" in words or "\r" in words or NULL in words:
-            words = _escaped(r)
-        requested_model = NULL if r.requested_gpu_model is None else model_id(r.requested_gpu_model)
-        submitted = _instant(r.submitted_at)
-        eligible = submitted if r.eligible_at is r.submitted_at else _instant(r.eligible_at)
-        ended = _instant(r.ended_at)
-        line = (
-            f"{words}\t{r.gpu_size}\t{_nodes_text(r.nodes)}\t{submitted}\t{eligible}\t{_instant(r.started_at)}\t{ended}\t"
-            f"{_quantity(r.gpus)}\t{parts_text(r.gpu_parts)}\t{_quantity(r.requested_gpus)}\t{requested_model}\t"
-            f"{_quantity(r.cpus)}\t{_number(r.memory_mib)}\t{_number(r.node_count)}\t"
-            f"{_number(r.time_limit_seconds)}\t{r.suspended_seconds}\t{_number(r.priority)}"
-        )
-        row_hash = int.from_bytes(blake2b(line.encode(), digest_size=8).digest(), "big", signed=True)
-        return f"{line}\t{row_hash}\t{_instant(r.last_seen_at) if ended == NULL else ended}\n"
-
-    return spell
+def copy_text(block: RecordBlock, model_id: ModelId) -> CopyText:
+    """One line a record, in the order of `COLUMNS`. The hash tells one content from another, whenever it was seen."""
+    frame = block.frame.with_columns(_words(block.frame)).with_columns(_figures(block, model_id))
+    texts = [pl.col(IN_FRAME.get(name, name)) if name in WORDS else pl.col(name).fill_null(NULL) for name in WORDS + FIGURES]
+    lines = frame.select(pl.concat_str(texts, separator="\t"))[:, 0]
+    seen = frame["last_seen_at"].fill_null(NULL)
+    hashes = pl.Series([_hash(line) for line in lines.to_list()], dtype=pl.Int64)
+    whole = pl.select(pl.concat_str(lines, hashes.cast(pl.String), seen + "\n", separator="\t"))[:, 0]
+    return CopyText(whole.str.join()[0].encode(), _repeats(block.frame))
 
 
-def _escaped(r: UsageRecord) -> str:
-    texts = (r.external_id, r.display_id, r.workload_id, r.workload_kind, r.name, r.user, r.account, r.namespace, r.partition)
-    more = (r.qos, r.state, r.reason, r.reservation, r.exit_code, r.cancelled_by, r.comment)
-    return "\t".join(text.translate(_ESCAPES) for text in texts + more)
+def _hash(line: str) -> int:
+    return int.from_bytes(blake2b(line.encode(), digest_size=8).digest(), "big", signed=True)
 
 
-@lru_cache(maxsize=10_000)
-def _day(on: date) -> str:
-    return on.isoformat()
+def _repeats(frame: pl.DataFrame) -> bool:
+    return frame.select(pl.struct("external_id", "submitted_at").n_unique())[0, 0] < len(frame)
 
 
-@lru_cache(maxsize=90_000)
-def _clock(at: time) -> str:
-    return f" {at.isoformat()}+00"
+def _words(frame: pl.DataFrame) -> list[pl.Expr]:
+    """Escapes, only where a column needs them (few ever do)."""
+    names = [IN_FRAME.get(name, name) for name in WORDS]
+    needy = frame.select(pl.col(names).str.contains(_TO_ESCAPE).any()).row(0)
+    return [
+        pl.col(name).str.replace_many(list(_ESCAPES), list(_ESCAPES.values()))
+        for name, needs in zip(names, needy, strict=True)
+        if needs
+    ]
 
 
-def _instant(value: datetime | None) -> str:
-    """ISO 8601 in UTC, put together from remembered days and times of day (spelling each anew costs five times as much)."""
-    if value is None:
-        return NULL
-    if value.tzinfo is not UTC:
-        value = value.astimezone(UTC)
-    return _day(value.date()) + _clock(value.time())
+def _figures(block: RecordBlock, model_id: ModelId) -> list[pl.Expr | pl.Series]:
+    holding, request, node_list = (block.frame[name] for name in PLACES)
+    holdings, requests = block.holdings, block.requests
+    held_size = _looked_up([size_bucket(held.gpus or 0) for held in holdings], holding)
+    asked_size = _looked_up([size_bucket(asked.gpus or 0) for asked in requests], request).fill_null(size_bucket(0))
+    started = block.frame["started_at"].is_not_null()
+    ended = pl.col("ended_at").is_not_null()
+    return [
+        held_size.zip_with(started, asked_size).alias("gpu_size"),
+        _looked_up([_array(nodes) for nodes in block.node_lists], node_list).alias("nodes"),
+        *(_instant(pl.col(name)).alias(name) for name in ("submitted_at", "eligible_at", "started_at", "ended_at")),
+        _instant(pl.when(ended).then("ended_at").otherwise("last_seen_at")).alias("last_seen_at"),
+        _looked_up([None if held.gpus is None else format(held.gpus, "f") for held in holdings], holding).alias("gpus"),
+        _looked_up([_model_ids(held.gpu_parts, model_id) for held in holdings], holding).alias("gpu_model_ids"),
+        _looked_up([_amounts(held.gpu_parts) for held in holdings], holding).alias("gpu_counts"),
+        _looked_up([None if asked.gpus is None else format(asked.gpus, "f") for asked in requests], request).alias(
+            "requested_gpus"
+        ),
+        _looked_up([_model(asked.gpu_model, model_id) for asked in requests], request).alias("requested_gpu_model_id"),
+        pl.col("memory_mib", "node_count", "time_limit_seconds", "suspended_seconds", "priority", "restart_count").cast(
+            pl.String
+        ),
+    ]
 
 
-@lru_cache(maxsize=10_000)
-def _decimal(value: Decimal) -> str:
-    return format(value, "f")
+def _looked_up(texts: Sequence[str | None], places: pl.Series) -> pl.Series:
+    """The text of each place; null where there is none."""
+    return pl.Series(texts, dtype=pl.String).gather(places)
 
 
-def _number(value: int | None) -> str:
-    return NULL if value is None else str(value)
+def _instant(moments: pl.Expr) -> pl.Expr:
+    """ISO 8601 with its offset."""
+    return moments.dt.to_string("iso")
 
 
-def _quantity(value: Decimal | None) -> str:
-    return NULL if value is None else _decimal(value)
+def _model(name: str | None, model_id: ModelId) -> str | None:
+    return None if name is None else str(model_id(name))
 
 
-@lru_cache(maxsize=10_000)
-def _nodes_text(nodes: tuple[str, ...]) -> str:
+def _model_ids(parts: tuple[GpuPart, ...], model_id: ModelId) -> str:
+    return f"{{{','.join(_model(part.model, model_id) or 'NULL' for part in parts)}}}"
+
+
+def _amounts(parts: tuple[GpuPart, ...]) -> str:
+    return f"{{{','.join(format(part.gpus, 'f') for part in parts)}}}"
+
+
+def _array(texts: tuple[str, ...]) -> str:
     """A PostgreSQL array literal, itself escaped for COPY."""
-    quoted = (node.replace("\\", "\\\\").replace('"', '\\"') for node in nodes)
-    return ("{" + ",".join(f'"{node}"' for node in quoted) + "}").translate(_ESCAPES)
+    return "{" + ",".join(f'"{text.translate(_QUOTES)}"' for text in texts) + "}"

@@ -19,6 +19,8 @@ class UsageRecord(NamedTuple):
     `started_at` is None while it waits or if it never started; `ended_at` is None while it waits or runs.
     `last_seen_at` is the last sighting of a record that has not ended; None lets the ingest use the age of the whole import.
     `gpus` is what it held (0 when it never started), None where the cluster does not track GPUs; `gpu_parts` add up to it.
+    `environment` is the evidence of a pinned software environment (a container image), empty where there is none; `restart_count`
+    how often the scheduler had started the workload again before, None where it does not say.
     """
 
     external_id: str
@@ -53,6 +55,9 @@ class UsageRecord(NamedTuple):
     exit_code: str
     cancelled_by: str
     comment: str
+    wckey: str = ""
+    environment: str = ""
+    restart_count: int | None = None
 
     @property
     def gpu_size(self) -> str:

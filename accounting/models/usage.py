@@ -51,6 +51,9 @@ class UsageRecord(models.Model):
     exit_code = models.CharField(max_length=16)
     cancelled_by = models.CharField(max_length=255)
     comment = models.TextField()
+    wckey = models.CharField(max_length=255)
+    environment = models.CharField(max_length=255)
+    restart_count = models.IntegerField(null=True)
     observed_at = models.DateTimeField(null=True)
     row_hash = models.BigIntegerField()
 

@@ -35,6 +35,10 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "Reservation": ("Reservation",),
     "Reason": ("Reason",),
     "Comment": ("Comment",),
+    "Restarts": ("Restarts",),
+    "WCKey": ("WCKey",),
+    "Container": ("Container",),
+    "SubmitLine": ("SubmitLine",),
 }
 REQUIRED = ("JobID", "Submit", "State", "Start", "End", "AllocTRES")
 DELIMITERS = ("\x1f", "|")

@@ -30,14 +30,14 @@ class Mapper:
     """Turns rows into records as of `now` (aware), the clock against which times "in the future" are judged."""
 
     def __init__(self, now: datetime) -> None:
-        self._latest = round(now.timestamp()) + AHEAD_SECONDS
+        self.latest = round(now.timestamp()) + AHEAD_SECONDS
         self._instants = Memo(instant)
 
     def record(self, row: SacctRow) -> UsageRecord:
         """Raises ValueError when the times of the row cannot be."""
         submit, start, end = row.submit, row.start, row.end
         eligible = row.eligible
-        if start is None or end is None or eligible is None or not EARLIEST <= submit <= eligible <= start <= end <= self._latest:
+        if start is None or end is None or eligible is None or not EARLIEST <= submit <= eligible <= start <= end <= self.latest:
             self._check(row)
         if start is not None and (row.nodes_unassigned or (start == end and not row.nodes and row.state == "CANCELLED")):
             start = None
@@ -85,11 +85,14 @@ class Mapper:
             exit_code=row.exit_code,
             cancelled_by=row.cancelled_by,
             comment=row.comment,
+            wckey=row.wckey,
+            environment=row.environment,
+            restart_count=row.restart_count,
         )
 
     def _check(self, row: SacctRow) -> None:
         for column, at in (("Submit", row.submit), ("Start", row.start), ("End", row.end)):
-            if at is not None and at > self._latest:
+            if at is not None and at > self.latest:
                 raise ValueError(f"{column} {_readable(at)} lies in the future")
             if at is not None and at < EARLIEST:
                 raise ValueError(f"{column} {_readable(at)} lies before 1995")
@@ -105,7 +108,7 @@ class Mapper:
         if row.start is None or row.elapsed_seconds is None:
             return None
         seen = row.start + row.elapsed_seconds + row.suspended_seconds
-        if seen > self._latest:
+        if seen > self.latest:
             raise ValueError(f"ElapsedRaw {row.elapsed_seconds} counts into the future")
         return self._instants[max(seen, row.submit)]
 

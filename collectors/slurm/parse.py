@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from accounting.domain.records import Rejected
 from collectors.slurm.columns import COLUMNS, Columns
+from collectors.slurm.environment import environment_of
 from collectors.slurm.hostlist import expand
 from collectors.slurm.memo import Memo
 from collectors.slurm.times import NO_TIME, LocalTimes, duration_seconds
@@ -67,6 +68,9 @@ class SacctRow(NamedTuple):
     reservation: str
     reason: str
     comment: str
+    wckey: str = ""
+    environment: str = ""
+    restart_count: int | None = None
 
 
 class SacctParser:
@@ -75,22 +79,22 @@ class SacctParser:
     def __init__(self, columns: Columns, *, cluster: str, zone: ZoneInfo, shards_per_gpu: int | None = None) -> None:
         self.columns = columns
         self._cluster = cluster
-        self._times = LocalTimes(zone)
-        self._states = Memo(_state)
-        self._words = Memo(_word)
-        self._names = Memo(_name)
-        self._partitions = Memo(_partition)
-        self._counts = Memo(_count)
-        self._numbers = Memo(_number)
-        self._elapsed = Memo(_elapsed)
-        self._limits = Memo(_limit)
-        self._durations = Memo(duration_seconds)
-        self._cpus = Memo(_cpus)
-        self._nodes = Memo(_nodes)
-        self._clusters = Memo(self._own_cluster)
-        self._tres = tres_reader(shards_per_gpu)
-        self._has_requested = "ReqTRES" in columns.present
-        self._has_nodes = "NodeList" in columns.present
+        self.times = LocalTimes(zone)
+        self.states = Memo(_state)
+        self.words = Memo(_word)
+        self.names = Memo(_name)
+        self.partitions = Memo(_partition)
+        self.counts = Memo(_count)
+        self.numbers = Memo(_number)
+        self.elapsed = Memo(_elapsed)
+        self.limits = Memo(_limit)
+        self.durations = Memo(duration_seconds)
+        self.cpus = Memo(_cpus)
+        self.nodes = Memo(_nodes)
+        self.clusters = Memo(self._own_cluster)
+        self.tres = tres_reader(shards_per_gpu)
+        self.has_requested = "ReqTRES" in columns.present
+        self.has_nodes = "NodeList" in columns.present
 
     def parse(self, line: bytes, number: int) -> SacctRow | Rejected | Ignored:
         """One physical line, with or without its line end."""
@@ -102,7 +106,7 @@ class SacctParser:
     def split(self, line: bytes) -> list[str] | str:
         """The fields of a line whatever their number; a string is the reason why it has none."""
         if len(line) > MAX_LINE_BYTES:
-            return f"the line has {len(line):,} bytes, more than the {MAX_LINE_BYTES:,} that a record may have"
+            return f"the line has more than the {MAX_LINE_BYTES:,} bytes that a record may have"
         try:
             text = line.decode()
         except UnicodeDecodeError as exc:
@@ -133,24 +137,24 @@ class SacctParser:
         (
             job_id, raw_id, cluster, name, user, uid, account, partition, qos, state, exit_code, submit_text, eligible_text, start_text,
             end_text, elapsed_text, limit_text, suspended_text, requested_text, allocated_text, node_count, cpus, node_list, priority,
-            reservation, reason, comment,
+            reservation, reason, comment, restarts, wckey, container, submit_line,
         ) = values  # fmt: skip
         if job_id == raw_id and job_id.isdigit() and job_id.isascii() and len(job_id) < 19:
             workload_id, kind = job_id, "job"
         else:
             raw_id, workload_id, kind = _identity(job_id, raw_id)
-        self._clusters[cluster]
-        epochs = self._times.epochs
+        self.clusters[cluster]
+        epochs = self.times.epochs
         submit, eligible, start, end = epochs[submit_text], epochs[eligible_text], epochs[start_text], epochs[end_text]
         if submit is None:
             raise ValueError("Submit: a record without a time of submission")
-        elapsed, suspended = self._elapsed[elapsed_text], self._durations[suspended_text]
-        if self._times.second_readings:
+        elapsed, suspended = self.elapsed[elapsed_text], self.durations[suspended_text]
+        if self.times.second_readings:
             held = None if elapsed is None else elapsed + suspended
-            submit, (eligible, start, end) = self._times.resolve(submit, (eligible, start, end), held)
-        word, cancelled_by = self._states[state]
-        names = self._names
-        words = self._words
+            submit, (eligible, start, end) = self.times.resolve(submit, (eligible, start, end), held)
+        word, cancelled_by = self.states[state]
+        names = self.names
+        words = self.words
         return SacctRow(
             raw_id,
             job_id[:512],
@@ -159,7 +163,7 @@ class SacctParser:
             name,
             names[user] or names[uid],
             names[account],
-            self._partitions[partition],
+            self.partitions[partition],
             words[qos],
             word,
             cancelled_by,
@@ -169,28 +173,31 @@ class SacctParser:
             start,
             end,
             elapsed,
-            self._limits[limit_text],
+            self.limits[limit_text],
             suspended,
-            self._tres[requested_text] if requested_text and self._has_requested else None,
-            self._tres[allocated_text],
-            self._counts[node_count],
-            self._cpus[cpus],
-            self._nodes[node_list],
-            self._has_nodes and node_list in NO_NODES,
-            self._numbers[priority],
+            self.tres[requested_text] if requested_text and self.has_requested else None,
+            self.tres[allocated_text],
+            self.counts[node_count],
+            self.cpus[cpus],
+            self.nodes[node_list],
+            self.has_nodes and node_list in NO_NODES,
+            self.numbers[priority],
             words[reservation],
             words[reason],
             comment,
+            words[wckey],
+            environment_of(container, submit_line) if container or submit_line else "",
+            self.counts[restarts],
         )
 
     def _reason(self, values: tuple[str, ...]) -> str | None:
         """Which column is at fault, found by reading each of them again; None when it is none of them alone."""
         readers: dict[str, Memo[str, Any]] = {
-            "Cluster": self._clusters, "User": self._names, "UID": self._names, "Account": self._names, "State": self._states,
-            "Submit": self._times.epochs, "Eligible": self._times.epochs, "Start": self._times.epochs, "End": self._times.epochs,
-            "ElapsedRaw": self._elapsed, "TimelimitRaw": self._limits, "Suspended": self._durations, "ReqTRES": self._tres,
-            "AllocTRES": self._tres, "NNodes": self._counts, "NCPUS": self._cpus, "NodeList": self._nodes,
-            "Priority": self._numbers,
+            "Cluster": self.clusters, "User": self.names, "UID": self.names, "Account": self.names, "State": self.states,
+            "Submit": self.times.epochs, "Eligible": self.times.epochs, "Start": self.times.epochs, "End": self.times.epochs,
+            "ElapsedRaw": self.elapsed, "TimelimitRaw": self.limits, "Suspended": self.durations, "ReqTRES": self.tres,
+            "AllocTRES": self.tres, "NNodes": self.counts, "NCPUS": self.cpus, "NodeList": self.nodes,
+            "Priority": self.numbers, "Restarts": self.counts,
         }  # fmt: skip
         for column, text in zip(COLUMNS, values, strict=True):
             reason = _failure(readers[column].__getitem__, text) if column in readers else None

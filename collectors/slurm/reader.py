@@ -1,8 +1,7 @@
 """A whole sacct dump: header, lines that belong together, counts. Pure: it is given lines and a clock.
 
-Every physical line but the header is counted once: accepted + rejected + ignored = lines. A record that a line break inside a
-field spread
-over several lines counts as one line accepted, and its further lines as ignored; so does a header that is repeated (dumps put
+Every physical line but the header is counted once: accepted + rejected + ignored = lines. A record that a line break inside a field
+spread over several lines counts as one line accepted, and its further lines as ignored; so does a header that is repeated (dumps put
 together).
 """
 
@@ -10,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 from zoneinfo import ZoneInfo
@@ -20,71 +20,86 @@ from collectors.slurm.mapping import Mapper
 from collectors.slurm.parse import MAX_LINE_BYTES, Ignored, SacctParser, SacctRow, looks_like_start, shown
 from collectors.slurm.resized import ResizedSegments
 
-__all__ = ["SacctHeaderError", "SacctReader", "bounded_lines"]
+__all__ = ["LineReader", "SacctHeaderError", "SacctReader", "Tally", "bounded_lines"]
 
 MAX_JOINED_LINES = 64
 REASON_LENGTH = 500
 
 
-class SacctReader:
-    """Iterate it once for the usage records of a dump of `cluster`, whose times are those of `zone`; `now` is the reader's
-    aware clock.
+@dataclass
+class Tally:
+    """What became of the lines that were read so far.
 
-    `lines` are physical lines (with or without line ends), the header first. The counts and `rejections` grow while it is
-    iterated; who
-    reads a very bad dump may empty that list now and then (`rejected_count` goes on). `shards_per_gpu`: see
-    `collectors.slurm.tres`.
-    Raises SacctHeaderError at construction.
+    Who reads a very bad dump may empty `rejections` now and then (`rejected_count` goes on).
+    """
+
+    line_count: int = 0
+    accepted_count: int = 0
+    ignored_count: int = 0
+    rejected_count: int = 0
+    rejections: list[Rejected] = field(default_factory=list)
+
+    def reject(self, rejected: Rejected) -> None:
+        self.rejected_count += 1
+        self.rejections.append(rejected._replace(reason=rejected.reason[:REASON_LENGTH]))
+
+
+class LineReader:
+    """Reads the lines below `header` one by one and counts them in `tally`; this is where it is decided what a line is.
+
+    `shards_per_gpu`: see `collectors.slurm.tres`. Raises SacctHeaderError at construction.
     """
 
     def __init__(
-        self, lines: Iterable[bytes], *, cluster: str, zone: ZoneInfo, now: datetime, shards_per_gpu: int | None = None
+        self, header: bytes, tally: Tally, *, cluster: str, zone: ZoneInfo, now: datetime, shards_per_gpu: int | None = None
     ) -> None:
-        self._source = iter(lines)
-        self._header = next(self._source, b"")
-        self.columns: Columns = read_header(self._header)
-        self._parser = SacctParser(self.columns, cluster=cluster, zone=zone, shards_per_gpu=shards_per_gpu)
-        self._mapper = Mapper(now)
+        self._header = _bare(header)
+        self.columns: Columns = read_header(header)
+        self.parser = SacctParser(self.columns, cluster=cluster, zone=zone, shards_per_gpu=shards_per_gpu)
+        self.mapper = Mapper(now)
+        self.segments = ResizedSegments()
+        self.tally = tally
+        self._source: Iterator[bytes] = iter(())
         self._unread: deque[bytes] = deque()
-        self._segments = ResizedSegments()
-        self.line_count = 0
-        self.accepted_count = 0
-        self.ignored_count = 0
-        self.rejected_count = 0
-        self.rejections: list[Rejected] = []
+        self._number = 0
 
-    def __iter__(self) -> Iterator[UsageRecord]:
-        segments = self._segments
+    def records(self, lines: Iterable[bytes], before: int) -> Iterator[UsageRecord]:
+        """Records of neighbouring `lines`, with or without line ends, that follow line number `before`.
+
+        Resized segments are held back in `segments` until all is read.
+        """
+        segments = self.segments
+        self._source, self._number = iter(lines), before
         for row, line, number in self._rows():
             try:
-                record = self._mapper.record(row)
+                record = self.mapper.record(row)
             except ValueError as exc:
-                self._reject(Rejected(number, shown(line), str(exc)))
+                self.tally.reject(Rejected(number, shown(line), str(exc)))
                 continue
-            self.accepted_count += 1
+            self.tally.accepted_count += 1
             if record.state == "RESIZING":
                 segments.hold_back(record)
                 continue
             if segments.held:
                 segments.note_successor(record)
             yield record
-        yield from segments.release()
 
     def _rows(self) -> Iterator[tuple[SacctRow, bytes, int]]:
         """Rows with their line and its number; what is none is counted."""
-        parse = self._parser.parse
+        parse, tally = self.parser.parse, self.tally
         for line in self._lines():
-            self.line_count += 1
-            number = self.line_count + 1
+            tally.line_count += 1
+            self._number += 1
+            number = self._number
             row = parse(line, number)
             if type(row) is Rejected:
                 row = self._second_thought(line, row)
             if type(row) is SacctRow:
                 yield row, line, number
             elif type(row) is Rejected:
-                self._reject(row)
+                tally.reject(row)
             else:
-                self.ignored_count += 1
+                tally.ignored_count += 1
 
     def _lines(self) -> Iterator[bytes]:
         """Lines that were looked at too early come again; an empty piece after the final line end is no line."""
@@ -106,15 +121,11 @@ class SacctReader:
     def _next_line(self) -> bytes | None:
         return self._unread.popleft() if self._unread else next(self._source, None)
 
-    def _reject(self, rejected: Rejected) -> None:
-        self.rejected_count += 1
-        self.rejections.append(rejected._replace(reason=rejected.reason[:REASON_LENGTH]))
-
     def _second_thought(self, line: bytes, rejected: Rejected) -> SacctRow | Ignored | Rejected:
         """A line that is no record by itself may be the header again, or the first part of a record that a line break split."""
-        if _bare(line) == _bare(self._header):
+        if _bare(line) == self._header:
             return Ignored(rejected.line_number, "header")
-        fields = self._parser.split(line)
+        fields = self.parser.split(line)
         if isinstance(fields, str) or len(fields) >= self.columns.field_count or not looks_like_start(fields, self.columns):
             return rejected
         return self._join(line, len(fields), rejected)
@@ -123,18 +134,18 @@ class SacctReader:
         """`line` (of `have` fields) and those after it as one record, else `rejected`; what was not needed is read again.
 
         Joined are only short lines that do not begin like a record themselves, and only if all together have exactly the right
-        number of
-        columns and make a valid row: a good neighbour is never eaten.
+        number of columns and make a valid row: a good neighbour is never eaten.
         """
         looked_at, complete = self._look_ahead(have)
         row: SacctRow | Ignored | Rejected = rejected
         if complete:
-            row = self._parser.parse(b"\n".join(map(_bare, [line, *looked_at])), rejected.line_number)
+            row = self.parser.parse(b"\n".join(map(_bare, [line, *looked_at])), rejected.line_number)
         if type(row) is Rejected:
             self._unread.extendleft(reversed(looked_at))
             return rejected
-        self.line_count += len(looked_at)
-        self.ignored_count += len(looked_at)
+        self.tally.line_count += len(looked_at)
+        self.tally.ignored_count += len(looked_at)
+        self._number += len(looked_at)
         return row
 
     def _look_ahead(self, have: int) -> tuple[list[bytes], bool]:
@@ -147,7 +158,7 @@ class SacctReader:
                 break
             looked_at.append(line)
             size += len(line)
-            fields = self._parser.split(line)
+            fields = self.parser.split(line)
             if isinstance(fields, str) or len(fields) >= self.columns.field_count or looks_like_start(fields, self.columns):
                 break
             have += len(fields) - 1
@@ -156,20 +167,41 @@ class SacctReader:
         return looked_at, False
 
 
-class Readable(Protocol):
+class SacctReader(Tally):
+    """Iterate it once for the usage records of a dump of `cluster`, whose times are those of `zone`; `now` is the reader's aware clock.
+
+    `lines` are physical lines (with or without line ends), the header first; the counts grow while it is iterated. For large dumps
+    `collectors.slurm.blocks` reads the same, many lines at a time. Raises SacctHeaderError at construction.
+    """
+
+    def __init__(
+        self, lines: Iterable[bytes], *, cluster: str, zone: ZoneInfo, now: datetime, shards_per_gpu: int | None = None
+    ) -> None:
+        super().__init__()
+        self._source = iter(lines)
+        header = next(self._source, b"")
+        self._reader = LineReader(header, self, cluster=cluster, zone=zone, now=now, shards_per_gpu=shards_per_gpu)
+        self.columns = self._reader.columns
+
+    def __iter__(self) -> Iterator[UsageRecord]:
+        yield from self._reader.records(self._source, before=1)
+        yield from self._reader.segments.release()
+
+
+def _bare(line: bytes) -> bytes:
+    return line.rstrip(b"\r\n")
+
+
+class LineSource(Protocol):
     """A binary file, as far as it is needed here."""
 
     def readline(self, size: int, /) -> bytes: ...
 
 
-def bounded_lines(stream: Readable) -> Iterator[bytes]:
+def bounded_lines(stream: LineSource) -> Iterator[bytes]:
     """The physical lines of a file with flat memory: of a line beyond what a record may have only the beginning is kept."""
     limit = MAX_LINE_BYTES + 2
     while line := stream.readline(limit):
         yield line
         while len(line) == limit and not line.endswith(b"\n"):
             line = stream.readline(limit)
-
-
-def _bare(line: bytes) -> bytes:
-    return line.rstrip(b"\r\n")

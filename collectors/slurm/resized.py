@@ -28,8 +28,11 @@ class ResizedSegments:
         self.held.setdefault(_key(record), {})[record.ended_at] = record
 
     def note_successor(self, record: UsageRecord) -> None:
-        if _key(record) in self.held:
-            self._taken.add(_key(record))
+        self.note_key(_key(record))
+
+    def note_key(self, key: Key) -> None:
+        if key in self.held:
+            self._taken.add(key)
 
     def release(self) -> Iterator[UsageRecord]:
         """All segments; those whose key another record has get `<id>/<epoch seconds of their end>`."""

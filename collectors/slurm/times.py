@@ -33,7 +33,7 @@ class LocalTimes:
 
     def __init__(self, zone: ZoneInfo) -> None:
         self._zone = zone
-        self._midnights: Memo[str, int | None] = Memo(self._midnight)
+        self.midnights: Memo[str, int | None] = Memo(self._midnight)
         self._seconds: Memo[str, int] = Memo(_second_of_day, limit=86_400 * 2)
         self.second_readings: dict[int, int] = {}
         self.epochs: Memo[str, int | None] = Memo(self._read)
@@ -43,7 +43,7 @@ class LocalTimes:
             return None
         if len(text) != 19:
             return _read_rare(text)
-        midnight = self._midnights[text[:10]]
+        midnight = self.midnights[text[:10]]
         if midnight is None:
             return self._read_on_day_of_change(text)
         return midnight + self._seconds[text[10:]]
