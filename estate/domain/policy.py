@@ -141,7 +141,10 @@ class NodeEvent(NamedTuple):
 
 
 class PolicyFacts(NamedTuple):
-    """What was asked for, by section. None: not asked, or no answer, so that nothing is known of it; empty: there is none."""
+    """What was asked for, by section. None: not asked, or no answer, so that nothing is known of it; empty: there is none.
+
+    `incomplete` names the sections of which some entries could not be read: what is missing there is not taken for gone.
+    """
 
     config: ConfigFact | None = None
     partitions: tuple[PartitionFact, ...] | None = None
@@ -152,3 +155,4 @@ class PolicyFacts(NamedTuple):
     qos: tuple[QosFact, ...] | None = None
     shares: tuple[ShareFact, ...] | None = None
     events: tuple[NodeEvent, ...] | None = None
+    incomplete: frozenset[str] = frozenset()

@@ -9,8 +9,8 @@ from django.db import models
 from estate.models.inventory import Cluster, Node, Partition
 
 
-def _names(**options: bool) -> ArrayField[list[str], list[str]]:
-    return ArrayField(models.CharField(max_length=255), default=list, blank=True, **options)
+def _names() -> ArrayField[list[str], list[str]]:
+    return ArrayField(models.CharField(max_length=255), default=list, blank=True)
 
 
 def _one_at_a_time(name: str, *keys: str) -> ExclusionConstraint:

@@ -11,19 +11,33 @@ from django.db import models
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from estate.domain.nodes import NodeFact
-from estate.models import Cluster, Node, NodeInventory, NodePartition, NodeState, Partition
+from estate.models import (
+    Cluster,
+    InventorySnapshot,
+    Node,
+    NodeInventory,
+    NodePartition,
+    NodeState,
+    Partition,
+    StateSource,
+)
+from estate.services import node_history
 from estate.services.models_of_gpus import ModelIds
 
 Row = TypeVar("Row", NodeInventory, NodePartition, NodeState)
 
 
 class InventoryChange(NamedTuple):
-    """Nodes named, nodes of which something changed, known nodes that were not named; whether this was the cluster's first inventory."""
+    """Nodes named, nodes of which something changed, known nodes that were not named; whether this was the cluster's first inventory.
+
+    `history_changed_at` is the first instant at which what lies between snapshots is told otherwise than before.
+    """
 
     node_count: int
     changed_count: int
     absent_count: int
     is_first: bool
+    history_changed_at: datetime | None = None
 
 
 class _Hardware(NamedTuple):
@@ -32,6 +46,11 @@ class _Hardware(NamedTuple):
     gpu_count: int
     cpu_count: int | None
     memory_mib: int | None
+    shard_count: int = 0
+
+    @classmethod
+    def of(cls, row: NodeInventory) -> _Hardware:
+        return cls(row.gpu_count, row.cpu_count, row.memory_mib, row.shard_count)
 
 
 @dataclass
@@ -65,11 +84,16 @@ class _Plan:
 def apply(cluster: Cluster, facts: Iterable[NodeFact], as_of: datetime, complete: bool = False) -> InventoryChange:
     """Bring the open spans of `cluster` up to `facts` as they were at `as_of`; call inside a transaction.
 
-    The first inventory of a cluster begins in the open past. A span that began after `as_of` is left alone: an old
-    inventory does not overwrite a newer one. With `complete`, nodes that are not named end at `as_of`.
+    The first inventory of a cluster begins in the open past. A span that began after `as_of` is left alone, and states older than
+    the newest look at the cluster are not taken: an old inventory does not overwrite a newer one. With `complete`, nodes that are
+    not named end at `as_of`.
     """
     by_name = {fact.name: fact for fact in facts}
     is_first = not NodeInventory.objects.filter(node__cluster=cluster).exists()
+    lifted = node_history.lift(cluster.pk, as_of)
+    is_late = InventorySnapshot.objects.filter(cluster=cluster, seen_at__gt=as_of).exists()
+    if not is_late and any(fact.state is not None for fact in by_name.values()):
+        InventorySnapshot.objects.get_or_create(cluster=cluster, seen_at=as_of)
     open_spans = _open_spans(cluster)
     plan = _Plan(as_of, None if is_first else as_of)
     node_ids = _ids(Node, cluster, by_name)
@@ -80,12 +104,14 @@ def apply(cluster: Cluster, facts: Iterable[NodeFact], as_of: datetime, complete
         _plan_hardware(plan, node_id, _hardware(fact, model_ids), open_spans.inventory.get(node_id, {}))
         wanted = {partition_ids[name] for name in fact.partitions}
         _plan_partitions(plan, node_id, wanted, open_spans.partitions.get(node_id, {}))
-        _plan_state(plan, node_id, fact, open_spans.states.get(node_id, {}))
+        if not is_late:
+            _plan_state(plan, node_id, fact, open_spans.states.get(node_id, {}))
     absent = set(open_spans.inventory) - set(node_ids.values())
     if complete:
         _plan_departures(plan, absent, open_spans)
     _carry_out(plan)
-    return InventoryChange(len(by_name), len(plan.changed_nodes), len(absent), is_first)
+    changed_at = node_history.lay(lifted)
+    return InventoryChange(len(by_name), len(plan.changed_nodes), len(absent), is_first, changed_at)
 
 
 def _hardware(fact: NodeFact, model_ids: ModelIds) -> dict[int | None, _Hardware]:
@@ -94,7 +120,13 @@ def _hardware(fact: NodeFact, model_ids: ModelIds) -> dict[int | None, _Hardware
     for part in fact.gpus:
         key = None if part.model is None else model_ids(part.model)
         counts[key] = counts.get(key, 0) + int(part.gpus)
-    return {key: _Hardware(count, fact.cpu_count, fact.memory_mib) for key, count in (counts or {None: 0}).items()}
+    shards = {None if model is None else model_ids(model): count for model, count in fact.shards}
+    # Shards that are named without a model are of the one model that the node has.
+    alone = shards.pop(None, 0) if len(counts) == 1 and None not in counts else 0
+    return {
+        key: _Hardware(count, fact.cpu_count, fact.memory_mib, shards.get(key, alone))
+        for key, count in (counts or {None: 0}).items()
+    }
 
 
 def _plan_hardware(
@@ -103,11 +135,11 @@ def _plan_hardware(
     if any(_is_newer(row, plan.as_of) for row in known.values()):
         return
     for model_id, row in known.items():
-        if wanted.get(model_id) != _Hardware(row.gpu_count, row.cpu_count, row.memory_mib):
+        if wanted.get(model_id) != _Hardware.of(row):
             plan.end(row)
     for model_id, hardware in wanted.items():
         old = known.get(model_id)
-        if old is None or hardware != _Hardware(old.gpu_count, old.cpu_count, old.memory_mib):
+        if old is None or hardware != _Hardware.of(old):
             span = DateTimeTZRange(plan.as_of if known else plan.begins_at, None)
             plan.begin(NodeInventory(node_id=node_id, gpu_model_id=model_id, valid_during=span, **hardware._asdict()))
 
@@ -132,7 +164,9 @@ def _plan_state(plan: _Plan, node_id: int, fact: NodeFact, known: Mapping[str, N
         plan.end(row)
     if fact.state != "up":
         span = DateTimeTZRange(plan.as_of, None)
-        plan.begin(NodeState(node_id=node_id, condition=fact.state, reason=fact.reason[:255], valid_during=span))
+        state = NodeState(node_id=node_id, condition=fact.state, reason=fact.reason[:255], valid_during=span)
+        state.author, state.reason_at = fact.author[:255], fact.reason_at
+        plan.begin(state)
 
 
 def _plan_departures(plan: _Plan, absent: Iterable[int], spans: _Open) -> None:
@@ -177,7 +211,7 @@ def _open_spans(cluster: Cluster) -> _Open:
         spans.inventory.setdefault(row.node_id, {})[row.gpu_model_id] = row
     for membership in _open(NodePartition, cluster):
         spans.partitions.setdefault(membership.node_id, {})[membership.partition_id] = membership
-    for state in _open(NodeState, cluster):
+    for state in _open(NodeState, cluster).filter(source=StateSource.SNAPSHOT):
         spans.states.setdefault(state.node_id, {})[state.condition] = state
     return spans
 
