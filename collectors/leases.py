@@ -1,5 +1,6 @@
 """One runner per source: a lease with a fence, kept in the source's row and timed by the database's clock.
 
+Of the sources that ask a cluster itself only one is held at a time, so that its accounting database gets one call at a time.
 Whoever takes the lease gets the next number of the fence. A runner that was away too long may go on reading, but what it read is
 rolled back: `check` compares its number with the newest in the same transaction that would write.
 """
@@ -10,16 +11,21 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from threading import Event, Thread
 
-from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-LEASE_SECONDS = 300.0
-RENEW_SECONDS = 30.0
+from collectors.models import LIVE_KINDS
+
+LEASE_SECONDS = float(settings.LEASE_SECONDS)
+RENEW_SECONDS = LEASE_SECONDS / 4
 LONGEST_BACKOFF_SECONDS = 900.0
+CLUSTER_LOCK = 7_110_003
 
 
 class LeaseLostError(Exception):
@@ -42,12 +48,36 @@ class Lease:
 
 
 def acquire(source_id: int, *, only_due: bool) -> Lease | None:
-    """Take the source, or None when somebody has it (with `only_due` also when it is not due or switched off)."""
+    """Take the source, or None when somebody has it or asks its cluster (with `only_due` also when it is not due or switched off)."""
     owner = f"{socket.gethostname()[:80]}:{os.getpid()}"
-    with connection.cursor() as cursor:
-        cursor.execute(ACQUIRE, {"id": source_id, "owner": owner, "lease": LEASE_SECONDS, "only_due": only_due})
+    facts = {"id": source_id, "owner": owner, "lease": LEASE_SECONDS, "only_due": only_due, "live": list(LIVE_KINDS)}
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(LOCK_CLUSTER, {"id": source_id, "lock": CLUSTER_LOCK})
+        cursor.execute(ACQUIRE, facts)
         row = cursor.fetchone()
     return None if row is None else Lease(source_id, *row)
+
+
+@contextmanager
+def kept(lease: Lease) -> Iterator[None]:
+    """The lease is renewed beside this block, also while nothing comes: a database may think for minutes before its first byte.
+
+    A loss is noticed where it matters, in `check`.
+    """
+    done = Event()
+
+    def renew_now_and_then() -> None:
+        while not done.wait(RENEW_SECONDS):
+            with suppress(DatabaseError, LeaseLostError):
+                renew(lease)
+
+    beat = Thread(target=renew_now_and_then, name="lease", daemon=True)
+    beat.start()
+    try:
+        yield
+    finally:
+        done.set()
+        beat.join()
 
 
 def renew(lease: Lease) -> None:
@@ -65,6 +95,12 @@ def check(lease: Lease) -> None:
         cursor.execute(CHECK, {"id": lease.source_id})
         if cursor.fetchone() != (lease.fence,):
             raise LeaseLostError(LOST)
+
+
+def give_back(lease: Lease) -> None:
+    """Give the source back as it was taken: when it is due does not change."""
+    with connection.cursor() as cursor:
+        cursor.execute(GIVE_BACK, {"id": lease.source_id, "fence": lease.fence})
 
 
 def release(lease: Lease, *, failed: bool) -> None:
@@ -96,11 +132,17 @@ def _own_connection() -> Iterator[BaseDatabaseWrapper]:
 
 LOST = "another runner has taken this source over; nothing was written"
 
+LOCK_CLUSTER = "SELECT pg_advisory_xact_lock(%(lock)s, cluster_id::integer) FROM collectors_source WHERE id = %(id)s"
+
 ACQUIRE = """
-UPDATE collectors_source
+UPDATE collectors_source AS source
 SET lease_owner = %(owner)s, lease_until_at = clock_timestamp() + make_interval(secs => %(lease)s), fence = fence + 1
 WHERE id = %(id)s AND (lease_until_at IS NULL OR lease_until_at < clock_timestamp())
   AND (NOT %(only_due)s OR (enabled AND next_due_at <= clock_timestamp()))
+  AND (kind <> ALL(%(live)s) OR NOT EXISTS (
+        SELECT FROM collectors_source AS other
+        WHERE other.cluster_id = source.cluster_id AND other.id <> source.id AND other.kind = ANY(%(live)s)
+          AND other.lease_until_at > clock_timestamp()))
 RETURNING fence, next_due_at
 """
 
@@ -108,6 +150,8 @@ RENEW = """
 UPDATE collectors_source SET lease_until_at = clock_timestamp() + make_interval(secs => %(lease)s)
 WHERE id = %(id)s AND fence = %(fence)s
 """
+
+GIVE_BACK = "UPDATE collectors_source SET lease_owner = '', lease_until_at = NULL WHERE id = %(id)s AND fence = %(fence)s"
 
 CHECK = "SELECT fence FROM collectors_source WHERE id = %(id)s FOR NO KEY UPDATE"
 

@@ -37,7 +37,9 @@ class Source(models.Model):
     ssh_options = models.TextField(
         blank=True, help_text="ssh_config options, one Key=Value a line, such as IdentityFile=/etc/gpu-estate/id_ed25519."
     )
-    slurm_conf = models.CharField(max_length=1024, blank=True, help_text="SLURM_CONF for the commands, where it is not the default.")
+    slurm_conf = models.CharField(
+        max_length=1024, blank=True, help_text="SLURM_CONF for the commands, where it is not the default."
+    )
     slurm_cluster = models.CharField(max_length=64, blank=True, help_text="Name for -M where several clusters share a slurmdbd.")
     time_limit_seconds = models.PositiveIntegerField(default=600, help_text="A command that takes longer is stopped.")
     interval_seconds = models.PositiveIntegerField(default=300)
@@ -94,12 +96,17 @@ class BackfillChunk(models.Model):
     class Meta:
         ordering = ("source", "-start_at")
         constraints = (
-            models.CheckConstraint(name="backfill_chunk_ends_after_it_starts", condition=models.Q(end_at__gt=models.F("start_at"))),
+            models.CheckConstraint(
+                name="backfill_chunk_ends_after_it_starts", condition=models.Q(end_at__gt=models.F("start_at"))
+            ),
             ExclusionConstraint(
                 name="backfill_chunk_every_span_once",
                 expressions=[
                     ("source", RangeOperators.EQUAL),
-                    (Func("start_at", "end_at", function="tstzrange", output_field=DateTimeRangeField()), RangeOperators.OVERLAPS),
+                    (
+                        Func("start_at", "end_at", function="tstzrange", output_field=DateTimeRangeField()),
+                        RangeOperators.OVERLAPS,
+                    ),
                 ],
             ),
         )

@@ -9,20 +9,24 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import chain
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from accounting.domain.records import Rejected, UsageRecord
 from accounting.ingest import ingest_nodes, ingest_records, note_intake
-from collectors import files, leases
+from collectors import asking, backfills, files, leases
 from collectors.files import InputError, Meter, no_meter
 from collectors.inventories import read_inventory
-from collectors.models import Rejection, Run, RunStatus, Source, SourceFile
+from collectors.models import BackfillChunk, Rejection, Run, RunStatus, Source, SourceFile
+from collectors.slurm.command import CommandError, TooMuchError
 from collectors.slurm.nodes import NodeInventory
 from collectors.slurm.reader import SacctHeaderError, SacctReader
+from collectors.windows import Window
 from estate.models import Cluster
 
 KEPT_REJECTIONS = 10_000
@@ -58,6 +62,29 @@ class Held(NamedTuple):
         self.lease.keep_alive()
 
 
+class Asked(NamedTuple):
+    """A live source that this process holds, and what it is asked.
+
+    With `is_past` neither what waits now nor the watermark is touched; `chunk` is the part of a backfill that is done with it.
+    """
+
+    source: Source
+    lease: leases.Lease
+    window: Window
+    is_past: bool = False
+    chunk: BackfillChunk | None = None
+
+    @property
+    def input_name(self) -> str:
+        """Lines of the past that were refused stay counted until that past is read again."""
+        name = asking.input_name(self.source)
+        return f"{name}, {self.window.first:%Y-%m-%d %H:%M} to {self.window.last:%Y-%m-%d %H:%M}" if self.is_past else name
+
+
+class TooMuchAskedError(InputError):
+    """A source cannot answer for so long a span at once."""
+
+
 class Counts(NamedTuple):
     """Of one input: accepted + rejected + ignored = lines."""
 
@@ -65,6 +92,15 @@ class Counts(NamedTuple):
     accepted_count: int
     rejected_count: int
     ignored_count: int
+
+
+class _Dump:
+    """A dump with its header at hand, and its reader. Raises SacctHeaderError."""
+
+    def __init__(self, lines: Iterator[bytes], cluster: str, zone: ZoneInfo, now: datetime) -> None:
+        first = next(lines, b"")
+        self.reader = SacctReader(chain([first], lines), cluster=cluster, zone=zone, now=now)
+        self.header = _clean(first.decode("utf-8", "replace").rstrip("\r\n"))
 
 
 class _Sieve:
@@ -91,16 +127,43 @@ def import_sacct(cluster: Cluster, path: str, *, meter: Meter = no_meter, held: 
     """Read one sacct dump into `cluster`. On InputError, LeaseLostError, DatabaseError only the failed run is written."""
     name = files.name_of(path)
     with _recorded(cluster, "sacct", name, held.source if held else None) as run, files.lines_of(path, meter) as lines:
-        reader = _reader(cluster, name, lines, run.started_at)
-        sieve = _Sieve(reader)
-        result = ingest_records(cluster, sieve)
-        note_intake(cluster, name, reader.rejected_count)
-        run.line_count, run.accepted_count = reader.line_count, reader.accepted_count
-        run.ignored_count, run.changed_count = reader.ignored_count, result.changed_count
-        _keep(run, sieve.kept, reader.rejected_count)
+        kept, through_at = _take_in(run, _dump(cluster, name, lines, run.started_at), None)
         if held is not None:
-            _remember(held, result.through_at)
-    return _outcome(run, sieve.kept)
+            _remember(held, through_at)
+    return _outcome(run, kept)
+
+
+def ask_sacct(asked: Asked) -> Outcome:
+    """Ask a live source for one window. On InputError, LeaseLostError, DatabaseError only the failed run is written.
+
+    The rows, the watermark (the time at which it was asked) and the time of the last long look back go in together.
+    """
+    source, window, now = asked.source, asked.window, datetime.now(UTC)
+    with _recorded(source.cluster, "sacct", asked.input_name, source) as run, _commands_explained():
+        run.asked_at, run.window_from, run.window_to = now, window.first, window.last
+        question = asking.question(source, window.first, window.last, with_waiting=not asked.is_past)
+        kept, _ = _take_in(run, _Dump(question.lines(), asking.cluster_name(source), ZoneInfo("UTC"), now), now)
+        _forget_older(run, kept)
+        run.message = " ".join([*question.messages, run.message]).strip()
+        leases.check(asked.lease)
+        if asked.chunk is not None:
+            backfills.finish(asked.chunk, (datetime.now(UTC) - now).total_seconds(), run.accepted_count)
+        elif not asked.is_past:
+            _advance(source, window, now)
+    return _outcome(run, kept)
+
+
+def _take_in(run: Run, dump: _Dump, observed_at: datetime | None) -> tuple[list[Rejected], datetime | None]:
+    """Records, counts and refused lines of one dump into the run's transaction; the lines that are kept, and the last sighting."""
+    reader = dump.reader
+    sieve = _Sieve(reader)
+    result = ingest_records(run.cluster, sieve, observed_at=observed_at)
+    note_intake(run.cluster, run.input_name, reader.rejected_count)
+    run.header = dump.header
+    run.line_count, run.accepted_count = reader.line_count, reader.accepted_count
+    run.ignored_count, run.changed_count = reader.ignored_count, result.changed_count
+    _keep(run, sieve.kept, reader.rejected_count)
+    return sieve.kept, result.through_at
 
 
 def import_nodes(cluster: Cluster, name: str, data: bytes, *, as_of: datetime | None, complete: bool) -> Outcome:
@@ -119,14 +182,14 @@ def import_nodes(cluster: Cluster, name: str, data: bytes, *, as_of: datetime | 
 def count_sacct(cluster: Cluster, path: str) -> Counts:
     """Read a dump as `import_sacct` would, and write nothing. Raises InputError."""
     with files.lines_of(path) as lines:
-        reader = _reader(cluster, files.name_of(path), lines, timezone.now())
+        reader = _dump(cluster, files.name_of(path), lines, timezone.now()).reader
         deque(_Sieve(reader), maxlen=0)
     return Counts(reader.line_count, reader.accepted_count, reader.rejected_count, reader.ignored_count)
 
 
-def _reader(cluster: Cluster, name: str, lines: Iterator[bytes], now: datetime) -> SacctReader:
+def _dump(cluster: Cluster, name: str, lines: Iterator[bytes], now: datetime) -> _Dump:
     try:
-        return SacctReader(lines, cluster=cluster.name, zone=cluster.zone_info, now=now)
+        return _Dump(lines, cluster.name, cluster.zone_info, now)
     except SacctHeaderError as exc:
         raise InputError(f"{name}: {exc}") from exc
 
@@ -138,9 +201,30 @@ def _inventory(cluster: Cluster, name: str, data: bytes) -> NodeInventory:
         raise InputError(f"{name}: {exc}") from exc
 
 
+def count_live(source: Source, window: Window) -> Counts:
+    """Ask as `ask_sacct` would, and write nothing. Raises InputError."""
+    now = datetime.now(UTC)
+    with _commands_explained():
+        question = asking.question(source, window.first, window.last, with_waiting=True)
+        reader = _Dump(question.lines(), asking.cluster_name(source), ZoneInfo("UTC"), now).reader
+        deque(_Sieve(reader), maxlen=0)
+    return Counts(reader.line_count, reader.accepted_count, reader.rejected_count, reader.ignored_count)
+
+
+@contextmanager
+def _commands_explained() -> Iterator[None]:
+    """What goes wrong with a command is what goes wrong with an input."""
+    try:
+        yield
+    except TooMuchError as exc:
+        raise TooMuchAskedError(str(exc)) from exc
+    except (CommandError, SacctHeaderError) as exc:
+        raise InputError(str(exc)) from exc
+
+
 def note_failure(source: Source, exc: InputError) -> None:
     """A failed run of a source that did not get as far as a file."""
-    with suppress(InputError), _recorded(source.cluster, "sacct", source.location, source):
+    with suppress(InputError), _recorded(source.cluster, "sacct", asking.place(source), source):
         raise exc
 
 
@@ -182,13 +266,17 @@ def reason_of(exc: BaseException) -> str:
 def _keep(run: Run, rejections: Sequence[Rejected], count: int) -> None:
     """Store the first refused lines of `run`, of `count` in all; the message says so when there were more than are kept."""
     rows = (
-        Rejection(run=run, line_number=line.line_number, raw=_clean(line.raw)[:RAW_LENGTH], reason=_clean(line.reason)[:500])
+        Rejection(run=run, line_number=line.line_number, raw=_raw(line), reason=_clean(line.reason)[:500])
         for line in rejections[:KEPT_REJECTIONS]
     )
     Rejection.objects.bulk_create(rows, batch_size=500)
     run.rejected_count = count
     if count > KEPT_REJECTIONS:
         run.message = f"{count:,} lines were rejected; the first {KEPT_REJECTIONS:,} are kept."
+
+
+def _raw(line: Rejected) -> str:
+    return _clean(line.raw)[:RAW_LENGTH]
 
 
 def _remember(held: Held, through_at: datetime | None) -> None:
@@ -200,6 +288,22 @@ def _remember(held: Held, through_at: datetime | None) -> None:
     if through_at is not None and (source.watermark_at is None or through_at > source.watermark_at):
         source.watermark_at = through_at
         source.save(update_fields=["watermark_at"])
+
+
+def _advance(source: Source, window: Window, asked_at: datetime) -> None:
+    """The source was asked for all up to `asked_at`; whatever lies too far back to be asked at once becomes part of its backfill."""
+    source.watermark_at = asked_at
+    if window.is_long:
+        source.reread_at = asked_at
+    source.save(update_fields=["watermark_at", "reread_at"])
+    if window.gap is not None:
+        backfills.request(source, window.gap, again=True)
+
+
+def _forget_older(run: Run, kept: Sequence[Rejected]) -> None:
+    """A live source is asked for the same span again and again: a refused line stays with the newest run that met it."""
+    older = Rejection.objects.filter(run__source=run.source, replayed_in=None).exclude(run=run)
+    older.filter(raw__in={_raw(line) for line in kept}).delete()
 
 
 def _outcome(run: Run, kept: list[Rejected]) -> Outcome:

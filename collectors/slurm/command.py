@@ -46,6 +46,8 @@ _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._:-]{0,253}[A-Za-z0-9])?", re.ASCI
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}\$?", re.ASCII)
 # All but the unit separator, which our calls of sacct put between fields.
 _CONTROL = re.compile(r"[\x00-\x1e\x7f-\x9f\ud800-\udfff]")
+# What slurmdbd says beyond its MaxQueryTimeRange and its largest message.
+_TOO_MUCH = re.compile(r"too wide of a date range|result.*too large|query.*too large", re.IGNORECASE)
 
 COMPLAINT_BYTES = 4_000
 MOST_BYTES = 256 * 1024 * 1024
@@ -53,6 +55,10 @@ MOST_BYTES = 256 * 1024 * 1024
 
 class CommandError(Exception):
     """A command could not be run, failed, or took too long; the message says which, why, and what to do."""
+
+
+class TooMuchError(CommandError):
+    """More was asked for than the command answers, or answers in time: ask for less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +136,11 @@ class Answer:
         code = self._process.wait()
         self._tail.join()
         if self.is_late:
-            raise CommandError(f"{self._name} did not end within its time limit and was stopped; raise the limit or ask for less")
+            raise TooMuchError(f"{self._name} did not end within its time limit and was stopped; raise the limit or ask for less")
         if code:
+            kind = TooMuchError if _TOO_MUCH.search(self.warnings) else CommandError
             how = f"signal {-code}" if code < 0 else f"exit {code}"
-            raise CommandError(f"{self._name} failed ({how}): {self.warnings or 'it said nothing on stderr'}")
+            raise kind(f"{self._name} failed ({how}): {self.warnings or 'it said nothing on stderr'}")
 
 
 class _Tail:

@@ -187,12 +187,18 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
+# What is due now goes before reading the past (see collectors.tasks).
+CELERY_BROKER_TRANSPORT_OPTIONS = {"priority_steps": [0, 5, 9], "queue_order_strategy": "priority"}
+CELERY_TASK_DEFAULT_PRIORITY = 5
 CELERY_BEAT_SCHEDULE = {
     "collect what is due": {"task": "collectors.tasks.collect_due", "schedule": 15.0, "options": {"expires": 15}},
     "rebuild dirty days": {"task": "accounting.tasks.rebuild_rollups", "schedule": 60.0, "options": {"expires": 60}},
 }
 # Touched by the scheduler whenever it sends something: its sign of life.
 PULSE_FILE = DATA_DIR / "scheduler.pulse"
+
+# How long a source stays taken after its runner was killed; a live runner renews it four times in that span.
+LEASE_SECONDS = env.number("LEASE_SECONDS", 60, least=2)
 
 WEB_WORKERS = env.number("WEB_WORKERS", 2)
 WEB_THREADS = env.number("WEB_THREADS", 4)

@@ -237,7 +237,7 @@ def test_the_beat_rings_for_what_is_due_free_and_switched_on(source: Source, mon
     rung: list[int] = []
     monkeypatch.setattr(tasks, "ring", rung.append)
 
-    assert tasks.collect_due() == {"due_count": 2}
+    assert tasks.collect_due() == {"due_count": 2, "backfill_count": 0}
     assert sorted(rung) == sorted([source.pk, crashed.pk])
 
 
@@ -247,7 +247,7 @@ def test_the_beat_rings_for_what_is_due_free_and_switched_on(source: Source, mon
 def test_a_runner_that_was_overtaken_writes_nothing(source: Source, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(folder / "a.txt", job(1))
 
-    def slow_ingest(cluster: Cluster, records: Iterator[Fact]) -> IngestResult:
+    def slow_ingest(cluster: Cluster, records: Iterator[Fact], **_: object) -> IngestResult:
         result = ingest.ingest_records(cluster, records)
         Source.objects.update(fence=source.fence + 2)
         return result
@@ -341,7 +341,7 @@ def test_what_goes_wrong_in_the_middle_leaves_nothing_half(
 
 
 def test_ctrl_c_marks_the_run(slurm: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*_args: object) -> None:
+    def stop(*_args: object, **_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(runs, "ingest_records", stop)
@@ -370,7 +370,7 @@ def test_a_run_that_is_still_at_work_is_not_taken_for_crashed(
     path = str(write(tmp_path / "a.txt", job(1)))
     working, may_end = threading.Event(), threading.Event()
 
-    def slow_ingest(cluster: Cluster, records: Iterator[Fact]) -> IngestResult:
+    def slow_ingest(cluster: Cluster, records: Iterator[Fact], **_: object) -> IngestResult:
         working.set()
         may_end.wait(10)
         return ingest.ingest_records(cluster, records)
