@@ -98,10 +98,11 @@ def ingest_nodes(
         moment = as_of or datetime.now(UTC)
         change = inventory.apply(cluster, facts, moment, complete)
         coverage = ClusterCoverage.objects.filter(cluster=cluster).first()
+        since = [change.history_changed_at] if change.history_changed_at is not None else []
         if change.changed_count and coverage is not None:
-            since = coverage.first_at if change.is_first else moment
-            if since < coverage.through_at:
-                mark_dirty(cursor, cluster.pk, since, coverage.through_at)
+            since.append(coverage.first_at if change.is_first else moment)
+        if since and coverage is not None and min(since) < coverage.through_at:
+            mark_dirty(cursor, cluster.pk, max(min(since), coverage.first_at), coverage.through_at)
     return NodeIngestResult(change.node_count, change.changed_count, change.absent_count)
 
 

@@ -196,7 +196,7 @@ def _dump(cluster: Cluster, name: str, lines: Iterator[bytes], now: datetime) ->
 
 def _inventory(cluster: Cluster, name: str, data: bytes) -> NodeInventory:
     try:
-        return read_inventory(data, cluster.name)
+        return read_inventory(data, cluster.name, cluster.zone_info)
     except ValueError as exc:
         raise InputError(f"{name}: {exc}") from exc
 

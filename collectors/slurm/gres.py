@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 
@@ -12,6 +13,7 @@ from estate.domain.gpus import as_decimal, canonical_model, mig_fraction
 MAX_GPUS_PER_NODE = 10_000
 NO_GRES = frozenset({"", "(null)", "N/A", "none"})
 _SOCKETS = re.compile(r"\([^)]*\)")
+_SHARD = re.compile(r"shard(?::(?P<model>[^:,()]+))?:(?P<count>\d{1,9})", re.ASCII)
 _GPU = re.compile(r"gpu(?::(?P<model>[^:,()]+))?(?::no_consume)?:(?P<count>\d{1,9})", re.ASCII)
 _STATE_PART = re.compile(r"[A-Z][A-Z_]*")
 
@@ -58,6 +60,32 @@ def gpus_of_node(gres: str) -> tuple[GpuPart, ...]:
         model, gpus = _gpu_item(item)
         held[model] = held.get(model, Fraction(0)) + gpus
     return tuple(GpuPart(model, _decimal(gpus)) for model, gpus in held.items() if gpus)
+
+
+def shards_of_node(gres: str) -> tuple[tuple[str | None, int], ...]:
+    """Shards by model of a node's Gres (`gpu:l40s:4,shard:l40s:16`); model None where it is not named. Raises ValueError."""
+    counts: dict[str | None, int] = {}
+    for item in _SOCKETS.sub("", gres).split(",") if gres not in NO_GRES else ():
+        if item.partition(":")[0] != "shard":
+            continue
+        found = _SHARD.fullmatch(item)
+        if found is None:
+            raise ValueError(f"Gres: {item[:60]!r} is no count of shards (expected shard:MODEL:COUNT; was the column cut?)")
+        model = found["model"] and canonical_model(found["model"])
+        counts[model] = counts.get(model, 0) + int(found["count"])
+    return tuple(counts.items())
+
+
+def gpus_of_detail(details: Iterable[str]) -> tuple[GpuPart, ...]:
+    """GPUs by model that a job holds by its gres detail, one text a node (`gpu:h100:1(IDX:0)`, `gpu:a100_3g.20gb:2(IDX:1,3)`).
+
+    It is what a live source has of the GPUs of a job on a cluster that does not track them. Raises ValueError.
+    """
+    held: dict[str | None, Decimal] = {}
+    for detail in details:
+        for part in gpus_of_node(detail):
+            held[part.model] = held.get(part.model, Decimal(0)) + part.gpus
+    return tuple(GpuPart(model, gpus) for model, gpus in held.items())
 
 
 def _gpu_item(item: str) -> tuple[str | None, Fraction]:

@@ -1,16 +1,20 @@
-"""Node inventories as text: `scontrol show node` (one block or one line per node) and `sinfo -N` with header. Pure."""
+"""Node inventories: `scontrol show node` (one block or one line per node, or JSON) and `sinfo -N` with header. Pure."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 from accounting.domain.records import GpuPart, NodeFact, Rejected
-from collectors.slurm.gres import ABSENT, gpus_of_node, node_state, state_words
+from collectors.slurm.gres import ABSENT, gpus_of_node, node_state, shards_of_node, state_words
 from collectors.slurm.hostlist import expand
 from collectors.slurm.parse import shown
+from collectors.slurm.policy.text import instant, json_objects, list_of, number_of
 
 SINFO_COMMAND = "sinfo -N -a -o '%N|%P|%G|%c|%m|%T|%E'"
 COLUMN_NAMES = {
@@ -22,6 +26,8 @@ COLUMN_NAMES = {
     "state": ("STATE", "STATELONG", "STATECOMPACT", "STATECOMPLETE"),
     "reason": ("REASON",),
     "cluster": ("CLUSTER",),
+    "author": ("USER", "REASONUSER", "USERLONG"),
+    "reason_at": ("TIMESTAMP",),
 }
 SCONTROL_NAMES = {
     "NodeName": "name",
@@ -32,12 +38,13 @@ SCONTROL_NAMES = {
     "State": "state",
     "Reason": "reason",
 }
+UTC_ZONE = ZoneInfo("UTC")
 NO_TEXT = frozenset({"", "none", "(null)", "N/A", "n/a", "Unknown"})
 MAX_LINE_BYTES = 262_144
 # Each key where it first stands: a Reason, which may hold any text, comes after all others.
 _SCONTROL_KEY = re.compile(r"(?:^|\s)(NodeName|Partitions|Gres|CPUTot|RealMemory|State|Reason)=")
 _NEXT_KEY = re.compile(r"\s(?:Comment|Extra|AllocTRES|CfgTRES|InstanceId|NodeAddr|[A-Z][A-Za-z]+)=|\n")
-_AUTHOR = re.compile(r"\s*\[[^\[\]\s]*@[^\[\]]*\]\s*$")
+_AUTHOR = re.compile(r"\s*\[(?P<author>[^\[\]\s@]*)@(?P<at>[^\[\]]*)\]\s*$")
 
 
 class InventoryHeaderError(ValueError):
@@ -64,8 +71,8 @@ class _Entry(NamedTuple):
     fields: dict[str, str] | str
 
 
-def read_nodes(lines: Iterable[bytes], *, cluster: str) -> NodeInventory:
-    """Nodes of `cluster` from either kind of text. A node that is listed once per partition is one node.
+def read_nodes(lines: Iterable[bytes], *, cluster: str, zone: ZoneInfo = UTC_ZONE) -> NodeInventory:
+    """Nodes of `cluster` from either kind of text, whose times are those of `zone`. A node listed once per partition is one node.
     Raises InventoryHeaderError."""
     numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     first = next(numbered, None)
@@ -73,17 +80,51 @@ def read_nodes(lines: Iterable[bytes], *, cluster: str) -> NodeInventory:
         raise InventoryHeaderError(f"the inventory is empty; write it with: scontrol show node, or {SINFO_COMMAND}")
     together = chain([first], numbered)
     entries = _scontrol(together) if first[1].lstrip(b"\xef\xbb\xbf").startswith(b"NodeName=") else _sinfo(together)
-    return _collect(entries, cluster)
+    return _collect(entries, cluster, zone)
 
 
-def _collect(entries: Iterator[_Entry], cluster: str) -> NodeInventory:
+def read_nodes_json(data: bytes, *, cluster: str) -> NodeInventory:
+    """Nodes of `cluster` from `scontrol show node --json`, or the nodes that slurmrestd tells. Raises InventoryHeaderError."""
+    try:
+        objects = json_objects(data, ("nodes",), "scontrol show node --json")
+    except ValueError as exc:
+        raise InventoryHeaderError(str(exc)) from exc
+    return _collect([_json_entry(number, each) for number, each in enumerate(objects, start=1)], cluster, UTC_ZONE)
+
+
+def _json_entry(number: int, found: Any) -> _Entry:
+    """A node with its state as a list of words, or as a word with flags beside it (data parser 0.0.38)."""
+    raw = json.dumps(found).encode()
+    try:
+        words = [*([found["state"]] if isinstance(found["state"], str) else found["state"]), *(found.get("state_flags") or ())]
+        set_at = number_of(found.get("reason_changed_at"))
+        fields = {
+            "name": found["name"],
+            "partitions": ",".join(list_of(found.get("partitions"))),
+            "gres": found["gres"],
+            "cpus": str(found.get("cpus", "")),
+            "memory": str(found.get("real_memory", "")),
+            "state": "+".join(words),
+            "reason": found.get("reason") or "",
+            "author": found.get("reason_set_by_user") or "",
+            "reason_at": str(set_at or ""),
+            "cluster": found.get("cluster_name") or "",
+        }
+    except (KeyError, TypeError, AttributeError) as exc:
+        return _Entry(
+            number, raw, f"the node has no {exc}" if isinstance(exc, KeyError) else "the node is no object with a state"
+        )
+    return _Entry(number, raw, fields if all(isinstance(value, str) for value in fields.values()) else "a field is no text")
+
+
+def _collect(entries: Iterable[_Entry], cluster: str, zone: ZoneInfo) -> NodeInventory:
     nodes: dict[str, NodeFact] = {}
     rejections: list[Rejected] = []
     entry_count = ignored_count = 0
     for entry in entries:
         entry_count += 1
         try:
-            facts = _facts(entry.fields, cluster)
+            facts = _facts(entry.fields, cluster, zone)
             merged = {fact.name: _merge(nodes.get(fact.name), fact) for fact in facts}
         except ValueError as exc:
             rejections.append(Rejected(entry.line_number, shown(entry.raw), str(exc)[:500]))
@@ -94,7 +135,7 @@ def _collect(entries: Iterator[_Entry], cluster: str) -> NodeInventory:
     return NodeInventory(list(nodes.values()), rejections, entry_count, accepted_count, ignored_count)
 
 
-def _facts(fields: dict[str, str] | str, cluster: str) -> list[NodeFact]:
+def _facts(fields: dict[str, str] | str, cluster: str, zone: ZoneInfo) -> list[NodeFact]:
     """The nodes of one entry (a list of equal nodes in one line counts each); none for nodes that are only announced (FUTURE)."""
     if isinstance(fields, str):
         raise ValueError(fields)  # noqa: TRY004 - the text says what is wrong with the line, not with a type
@@ -103,14 +144,31 @@ def _facts(fields: dict[str, str] | str, cluster: str) -> list[NodeFact]:
     words = state_words(fields.get("state", ""))
     if words & ABSENT:
         return []
-    reason = _AUTHOR.sub("", fields.get("reason", "").strip())
-    reason = "" if reason in NO_TEXT else reason
+    reason, author, reason_at = _reason(fields, zone)
     partitions = tuple(
         part.strip().rstrip("*") for part in fields.get("partitions", "").split(",") if part.strip() not in NO_TEXT
     )
     gpus: tuple[GpuPart, ...] = gpus_of_node(fields["gres"])
     cpus, memory = _number("CPUs", fields.get("cpus", "")), _number("Memory", fields.get("memory", ""))
-    return [NodeFact(name, partitions, gpus, cpus, memory, node_state(words, reason), reason) for name in names]
+    shards = shards_of_node(fields["gres"])
+    state = node_state(words, reason)
+    return [NodeFact(name, partitions, gpus, cpus, memory, state, reason, shards, author, reason_at) for name in names]
+
+
+def _reason(fields: dict[str, str], zone: ZoneInfo) -> tuple[str, str, datetime | None]:
+    """Reason, who set it and when: `ECC errors [root@2026-11-30T23:40:28]`, or columns of their own."""
+    text = fields.get("reason", "").strip()
+    found = _AUTHOR.search(text)
+    reason = _AUTHOR.sub("", text)
+    if reason in NO_TEXT:
+        return "", "", None
+    author = found["author"] if found else fields.get("author", "")
+    set_at = found["at"] if found else fields.get("reason_at", "")
+    try:
+        at = instant("Reason", set_at, zone)
+    except ValueError:
+        at = None  # a site may print times in any format here; the reason still counts
+    return reason, "" if author in NO_TEXT else author, at
 
 
 def _require_cluster(name: str, cluster: str) -> None:

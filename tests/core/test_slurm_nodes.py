@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import gzip
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from accounting.domain.records import GpuPart, NodeFact
-from collectors.slurm.gres import gpus_of_node, node_state, state_words
-from collectors.slurm.nodes import InventoryHeaderError, NodeInventory, read_nodes
+from collectors.slurm.gres import gpus_of_detail, gpus_of_node, node_state, shards_of_node, state_words
+from collectors.slurm.nodes import InventoryHeaderError, NodeInventory, read_nodes, read_nodes_json
 
 SINFO = b"NODELIST|PARTITION|GRES|CPUS|MEMORY|STATE|REASON\n"
 
@@ -104,9 +105,8 @@ def test_a_scontrol_record_may_say_anything_in_its_reason() -> None:
         b"NodeName=g1 CPUTot=64 Gres=gpu:h100:8\n   State=DOWN*+DRAIN RealMemory=512000\n   Partitions=a,b \n"
         b"   Reason=State=IDLE, odd [root@2026-01-01T00:00:00]\n"
     )
-    assert read(block).nodes == [
-        NodeFact("g1", ("a", "b"), (GpuPart("h100", Decimal(8)),), 64, 512_000, "down", "State=IDLE, odd")
-    ]
+    told = NodeFact("g1", ("a", "b"), (GpuPart("h100", Decimal(8)),), 64, 512_000, "down", "State=IDLE, odd")
+    assert read(block).nodes == [told._replace(author="root", reason_at=datetime(2026, 1, 1, tzinfo=UTC))]
 
 
 @pytest.mark.parametrize("lines", [[], [b"\n"], [b"PARTITION AVAIL\n"], [b"NODELIST|STATE\n", b"g1|idle\n"], [b"\xff\xfe\n"]])
@@ -134,3 +134,47 @@ def test_all_tools_of_slurm_tell_the_same_nodes(shared: Path, version: str) -> N
     assert told[0] == told[1] == told[2]
     assert sum(part.gpus for _, _, gpus, _ in told[0] for part in gpus) == 49
     assert {state for _, _, _, state in told[0]} == {"up", "down", "planned_down", "reserved"}
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        ("slurm-24.11", "scontrol-show-node.json"),
+        ("slurm-24.11", "restd-slurm-nodes.json"),
+        ("slurm-22.05", "restd-slurm-nodes.json"),
+    ],
+)
+def test_json_tells_the_same_nodes_as_text(shared: Path, version: str, name: str) -> None:
+    """C6-81: a state is a list of words, or a word with flags beside it, by version."""
+    folder = shared / "fixtures" / version
+    with (folder / "scontrol-show-node.txt").open("rb") as lines:
+        told = read_nodes(lines, cluster="lab")
+    inventory = read_nodes_json((folder / name).read_bytes(), cluster="lab")
+    assert (inventory.nodes, inventory.rejections) == (told.nodes, [])
+
+
+def test_a_bad_node_of_a_json_does_not_take_its_neighbours_along() -> None:
+    data = b'{"nodes": [{"name": "g1", "state": ["IDLE"]}, {"name": "g2", "state": ["IDLE", "DRAIN"], "gres": "gpu:2"}, 7]}'
+    inventory = read_nodes_json(data, cluster="alpha")
+    assert [(node.name, node.state) for node in inventory.nodes] == [("g2", "down")]
+    assert [bad.line_number for bad in inventory.rejections] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("gres", "expected"),
+    [
+        ("gpu:4,shard:16", ((None, 16),)),
+        ("gpu:l40s:4(S:0-1),shard:l40s:16(S:0-1)", (("l40s", 16),)),
+        ("gpu:a100:4", ()),
+        ("(null)", ()),
+    ],
+)
+def test_the_shards_of_a_node_are_counted_by_model(gres: str, expected: object) -> None:
+    """C3-52."""
+    assert shards_of_node(gres) == expected
+
+
+def test_the_gpus_of_a_job_can_be_told_from_its_gres_detail() -> None:
+    """C3-42."""
+    details = ["gpu:h100:1(IDX:0)", "gpu:h100:2(IDX:1-2),gpu:a100_3g.20gb:7(IDX:0-6)"]
+    assert [(part.model, round(part.gpus, 6)) for part in gpus_of_detail(details)] == [("h100", 3), ("a100_3g.20gb", 3)]
