@@ -126,11 +126,11 @@ class _Sieve:
 def import_sacct(cluster: Cluster, path: str, *, meter: Meter = no_meter, held: Held | None = None) -> Outcome:
     """Read one sacct dump into `cluster`. On InputError, LeaseLostError, DatabaseError only the failed run is written."""
     name = files.name_of(path)
-    with _recorded(cluster, "sacct", name, held.source if held else None) as run, files.lines_of(path, meter) as lines:
+    with recorded(cluster, "sacct", name, held.source if held else None) as run, files.lines_of(path, meter) as lines:
         kept, through_at = _take_in(run, _dump(cluster, name, lines, run.started_at), None)
         if held is not None:
             _remember(held, through_at)
-    return _outcome(run, kept)
+    return outcome_of(run, kept)
 
 
 def ask_sacct(asked: Asked) -> Outcome:
@@ -139,7 +139,7 @@ def ask_sacct(asked: Asked) -> Outcome:
     The rows, the watermark (the time at which it was asked) and the time of the last long look back go in together.
     """
     source, window, now = asked.source, asked.window, datetime.now(UTC)
-    with _recorded(source.cluster, "sacct", asked.input_name, source) as run, _commands_explained():
+    with recorded(source.cluster, "sacct", asked.input_name, source) as run, _commands_explained():
         run.asked_at, run.window_from, run.window_to = now, window.first, window.last
         question = asking.question(source, window.first, window.last, with_waiting=not asked.is_past)
         kept, _ = _take_in(run, _Dump(question.lines(), asking.cluster_name(source), ZoneInfo("UTC"), now), now)
@@ -150,7 +150,7 @@ def ask_sacct(asked: Asked) -> Outcome:
             backfills.finish(asked.chunk, (datetime.now(UTC) - now).total_seconds(), run.accepted_count)
         elif not asked.is_past:
             _advance(source, window, now)
-    return _outcome(run, kept)
+    return outcome_of(run, kept)
 
 
 def _take_in(run: Run, dump: _Dump, observed_at: datetime | None) -> tuple[list[Rejected], datetime | None]:
@@ -162,21 +162,21 @@ def _take_in(run: Run, dump: _Dump, observed_at: datetime | None) -> tuple[list[
     run.header = dump.header
     run.line_count, run.accepted_count = reader.line_count, reader.accepted_count
     run.ignored_count, run.changed_count = reader.ignored_count, result.changed_count
-    _keep(run, sieve.kept, reader.rejected_count)
+    keep_rejections(run, sieve.kept, reader.rejected_count)
     return sieve.kept, result.through_at
 
 
 def import_nodes(cluster: Cluster, name: str, data: bytes, *, as_of: datetime | None, complete: bool) -> Outcome:
     """Read one inventory, of any kind, into `cluster`; lines are its entries. Raises InputError or DatabaseError."""
-    with _recorded(cluster, "nodes", name, None) as run:
+    with recorded(cluster, "nodes", name, None) as run:
         inventory = _inventory(cluster, name, data)
         result = ingest_nodes(cluster, inventory.nodes, as_of=as_of, complete=complete)
         run.line_count, run.accepted_count = inventory.line_count, inventory.accepted_count
         run.ignored_count, run.changed_count = inventory.ignored_count, result.changed_count
-        _keep(run, inventory.rejections, len(inventory.rejections))
+        keep_rejections(run, inventory.rejections, len(inventory.rejections))
         gone = "ended" if complete else "stayed (--complete ends them)"
         run.message += f"{result.absent_count} known nodes are not in it and {gone}." if result.absent_count else ""
-    return _outcome(run, inventory.rejections)
+    return outcome_of(run, inventory.rejections)
 
 
 def count_sacct(cluster: Cluster, path: str) -> Counts:
@@ -224,7 +224,7 @@ def _commands_explained() -> Iterator[None]:
 
 def note_failure(source: Source, exc: InputError) -> None:
     """A failed run of a source that did not get as far as a file."""
-    with suppress(InputError), _recorded(source.cluster, "sacct", asking.place(source), source):
+    with suppress(InputError), recorded(source.cluster, "sacct", asking.place(source), source):
         raise exc
 
 
@@ -237,7 +237,7 @@ def close_stale(cluster: Cluster) -> int:
 
 
 @contextmanager
-def _recorded(cluster: Cluster, kind: str, name: str, source: Source | None) -> Iterator[Run]:
+def recorded(cluster: Cluster, kind: str, name: str, source: Source | None) -> Iterator[Run]:
     """A Run row around a piece of work: done together with it, or failed without it."""
     close_stale(cluster)
     run = Run.objects.create(cluster=cluster, kind=kind, input_name=_tail(name), source=source)
@@ -263,7 +263,7 @@ def reason_of(exc: BaseException) -> str:
     return words[0] if isinstance(exc, InputError | leases.LeaseLostError) else f"{type(exc).__name__}: {words[0]}"
 
 
-def _keep(run: Run, rejections: Sequence[Rejected], count: int) -> None:
+def keep_rejections(run: Run, rejections: Sequence[Rejected], count: int) -> None:
     """Store the first refused lines of `run`, of `count` in all; the message says so when there were more than are kept."""
     rows = (
         Rejection(run=run, line_number=line.line_number, raw=_raw(line), reason=_clean(line.reason)[:500])
@@ -306,7 +306,7 @@ def _forget_older(run: Run, kept: Sequence[Rejected]) -> None:
     older.filter(raw__in={_raw(line) for line in kept}).delete()
 
 
-def _outcome(run: Run, kept: list[Rejected]) -> Outcome:
+def outcome_of(run: Run, kept: list[Rejected]) -> Outcome:
     counts = (run.line_count, run.accepted_count, run.rejected_count, run.ignored_count, run.changed_count)
     return Outcome(run.pk, *counts, tuple(kept[:FIRST_REJECTIONS]), run.message)
 
