@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from accounting import rollups
-from collectors import backfills, files, leases, runs, windows
+from collectors import backfills, files, leases, runs, surveys, windows
 from collectors.files import Found, InputError
 from collectors.models import LIVE_KINDS, BackfillChunk, Source
 
@@ -96,10 +96,20 @@ def _collect_held(lease: leases.Lease, modified: Window | None, progress: rollup
     done = Collected(is_held=True)
     if source.kind in LIVE_KINDS:
         _ask(source, lease, modified, done)
+        if not done.failures and modified is None:
+            _survey(source, lease, done)
     else:
         _read_files(source, lease, modified, done)
     done.day_count = rollups.rebuild(source.cluster_id, _alive(lease, progress))
     return done
+
+
+def _survey(source: Source, lease: leases.Lease, done: Collected) -> None:
+    """Nodes and rules of the cluster, when they are due; after the records, of which a host that is away already told."""
+    try:
+        done.outcomes += surveys.survey(source, lease)
+    except InputError as exc:
+        done.failures.append(str(exc))
 
 
 def _read_files(source: Source, lease: leases.Lease, modified: Window | None, done: Collected) -> None:

@@ -28,6 +28,7 @@ from collectors.slurm.nodes import NodeInventory
 from collectors.slurm.reader import SacctHeaderError, SacctReader
 from collectors.windows import Window
 from estate.models import Cluster
+from estate.queries.inventory import shards_per_gpu
 
 KEPT_REJECTIONS = 10_000
 FIRST_REJECTIONS = 5
@@ -95,11 +96,12 @@ class Counts(NamedTuple):
 
 
 class _Dump:
-    """A dump with its header at hand, and its reader. Raises SacctHeaderError."""
+    """A dump of `cluster` (which the dump calls `name`) with its header at hand, and its reader. Raises SacctHeaderError."""
 
-    def __init__(self, lines: Iterator[bytes], cluster: str, zone: ZoneInfo, now: datetime) -> None:
+    def __init__(self, lines: Iterator[bytes], cluster: Cluster, name: str, zone: ZoneInfo, now: datetime) -> None:
         first = next(lines, b"")
-        self.reader = SacctReader(chain([first], lines), cluster=cluster, zone=zone, now=now)
+        shards = shards_per_gpu(cluster)
+        self.reader = SacctReader(chain([first], lines), cluster=name, zone=zone, now=now, shards_per_gpu=shards)
         self.header = _clean(first.decode("utf-8", "replace").rstrip("\r\n"))
 
 
@@ -142,7 +144,7 @@ def ask_sacct(asked: Asked) -> Outcome:
     with recorded(source.cluster, "sacct", asked.input_name, source) as run, _commands_explained():
         run.asked_at, run.window_from, run.window_to = now, window.first, window.last
         question = asking.question(source, window.first, window.last, with_waiting=not asked.is_past)
-        kept, _ = _take_in(run, _Dump(question.lines(), asking.cluster_name(source), ZoneInfo("UTC"), now), now)
+        kept, _ = _take_in(run, _Dump(question.lines(), source.cluster, asking.cluster_name(source), ZoneInfo("UTC"), now), now)
         _forget_older(run, kept)
         run.message = " ".join([*question.messages, run.message]).strip()
         leases.check(asked.lease)
@@ -189,7 +191,7 @@ def count_sacct(cluster: Cluster, path: str) -> Counts:
 
 def _dump(cluster: Cluster, name: str, lines: Iterator[bytes], now: datetime) -> _Dump:
     try:
-        return _Dump(lines, cluster.name, cluster.zone_info, now)
+        return _Dump(lines, cluster, cluster.name, cluster.zone_info, now)
     except SacctHeaderError as exc:
         raise InputError(f"{name}: {exc}") from exc
 
@@ -206,7 +208,7 @@ def count_live(source: Source, window: Window) -> Counts:
     now = datetime.now(UTC)
     with _commands_explained():
         question = asking.question(source, window.first, window.last, with_waiting=True)
-        reader = _Dump(question.lines(), asking.cluster_name(source), ZoneInfo("UTC"), now).reader
+        reader = _Dump(question.lines(), source.cluster, asking.cluster_name(source), ZoneInfo("UTC"), now).reader
         deque(_Sieve(reader), maxlen=0)
     return Counts(reader.line_count, reader.accepted_count, reader.rejected_count, reader.ignored_count)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from fractions import Fraction
 from typing import NamedTuple
 
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
@@ -138,3 +139,13 @@ def clusters() -> list[Cluster]:
 def gpu_models() -> list[GpuModel]:
     """All GPU models with their dated rates."""
     return list(GpuModel.objects.prefetch_related("rates"))
+
+
+def shards_per_gpu(cluster: Cluster) -> int | None:
+    """Into how many shards the GPUs of `cluster` are divided now (or were last); None when none are, or not all alike."""
+    rows = NodeInventory.objects.filter(node__cluster=cluster, shard_count__gt=0, gpu_count__gt=0)
+    current = rows.filter(valid_during__upper_inf=True)
+    found = set((current if current.exists() else rows).values_list("shard_count", "gpu_count"))
+    ratios = {Fraction(shards, gpus) for shards, gpus in found}
+    only = ratios.pop() if len(ratios) == 1 else None
+    return only.numerator if only is not None and only.denominator == 1 else None
