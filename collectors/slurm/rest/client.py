@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import httpx
 
+from collectors.slurm.command import CommandError, TooMuchError
 from collectors.slurm.rest.address import Address
 from collectors.slurm.rest.stream import Answer, message_of
 from collectors.slurm.rest.token import TokenError, TokenReference
@@ -20,8 +21,7 @@ from collectors.slurm.rest.versions import READABLE, newest_readable, offered_in
 
 CONNECT_SECONDS = 10.0
 # slurmrestd answers only when it has everything; large windows take it minutes.
-READ_SECONDS = 300.0
-TOTAL_SECONDS = 1800.0
+LIMIT_SECONDS = 600.0
 MAX_BYTES = 4 * 2**30
 MAX_OPENAPI_BYTES = 64 * 2**20
 CHUNK_BYTES = 2**18
@@ -37,8 +37,12 @@ STATES = (
 )  # fmt: skip
 
 
-class RestError(Exception):
+class RestError(CommandError):
     """slurmrestd could not be asked, or refused. The message names the place and says what to do; it never has a token in it."""
+
+
+class RestTooMuchError(TooMuchError, RestError):
+    """The answer is larger, or takes longer, than it may: ask for less."""
 
 
 class Access(NamedTuple):
@@ -51,21 +55,22 @@ class Access(NamedTuple):
 
 
 class Slurmrestd:
-    """One slurmrestd. Use it as a context manager; every method raises RestError.
+    """One slurmrestd. Use it as a context manager; every method raises RestError. `limit_seconds` is for all answers together.
 
     Redirects are refused and proxies of the environment are not used, so the token goes to the named place only.
     """
 
-    def __init__(self, access: Access, *, max_bytes: int = MAX_BYTES, read_seconds: float = READ_SECONDS) -> None:
+    def __init__(self, access: Access, *, max_bytes: int = MAX_BYTES, limit_seconds: float = LIMIT_SECONDS) -> None:
         if access.address.socket is not None and not Path(access.address.socket).is_socket():
             raise RestError(f"{access.address}: there is no socket, or it may not be seen from here")
         self._access = access
         self._max_bytes = max_bytes
-        self._deadline = time.monotonic() + TOTAL_SECONDS
+        self._limit_seconds = limit_seconds
+        self._deadline = time.monotonic() + limit_seconds
         transport = httpx.HTTPTransport(verify=_trust(access.ca_file), uds=access.address.socket, trust_env=False)
         self._client = httpx.Client(
             transport=transport,
-            timeout=httpx.Timeout(read_seconds, connect=CONNECT_SECONDS),
+            timeout=httpx.Timeout(limit_seconds, connect=CONNECT_SECONDS),
             follow_redirects=False,
             trust_env=False,
         )
@@ -126,10 +131,12 @@ class Slurmrestd:
             for chunk in response.iter_bytes(CHUNK_BYTES):
                 size += len(chunk)
                 if size > limit:
-                    raise RestError(f"{self._access.address}: the answer is larger than {limit:,} bytes; ask for shorter windows")
+                    raise RestTooMuchError(f"{self._access.address}: the answer is larger than {limit:,} bytes; ask for less")
                 if time.monotonic() > self._deadline:
-                    raise RestError(f"{self._access.address}: the answers take longer than {TOTAL_SECONDS:.0f} s altogether")
+                    raise self._late()
                 yield chunk
+        except httpx.ReadTimeout as exc:
+            raise self._late() from exc
         except httpx.HTTPError as exc:
             raise RestError(f"{self._access.address}: the answer broke off after {size:,} bytes ({_words(exc)})") from exc
 
@@ -149,6 +156,8 @@ class Slurmrestd:
             except PASSING_ERRORS as exc:
                 if pause is None:
                     raise RestError(f"{self._access.address}: no answer ({_words(exc)})") from exc
+            except httpx.ReadTimeout as exc:
+                raise self._late() from exc
             except (httpx.HTTPError, httpx.InvalidURL) as exc:
                 raise RestError(f"{self._access.address}: no answer ({_words(exc)})") from exc
             else:
@@ -157,6 +166,11 @@ class Slurmrestd:
                 response.close()
             time.sleep(pause)
         raise AssertionError  # pragma: no cover
+
+    def _late(self) -> RestTooMuchError:
+        return RestTooMuchError(
+            f"{self._access.address}: it did not answer within {self._limit_seconds:.0f} s; raise the limit or ask for less"
+        )
 
     def _request(self, path: str) -> httpx.Request:
         """With the token as it is now: it may have been renewed since."""

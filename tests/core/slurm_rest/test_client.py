@@ -18,7 +18,7 @@ import pytest
 
 from collectors.slurm.rest import client
 from collectors.slurm.rest.address import read_address
-from collectors.slurm.rest.client import Access, RestError, Slurmrestd, stored_query
+from collectors.slurm.rest.client import Access, RestError, RestTooMuchError, Slurmrestd, stored_query
 from collectors.slurm.rest.stream import AnswerError
 from collectors.slurm.rest.token import token_reference
 
@@ -162,7 +162,7 @@ def test_a_redirect_is_refused_and_the_token_stays(stub: Stub, access: Access, s
 
 def test_an_answer_that_is_too_large_is_cut_off(stub: Stub, access: Access) -> None:
     stub.replies = lambda _path, _count: (200, b'{"jobs": [' + b'"x",' * 200_000 + b"1]}")
-    with pytest.raises(RestError, match="larger than 500,000 bytes"):
+    with pytest.raises(RestTooMuchError, match="larger than 500,000 bytes"):
         ask(access, max_bytes=500_000)
 
 
@@ -175,8 +175,8 @@ def test_an_answer_that_breaks_off_is_no_answer(stub: Stub, access: Access) -> N
 def test_a_silent_slurmrestd_is_given_up(stub: Stub, access: Access) -> None:
     stop = threading.Event()
     stub.replies = lambda _path, _count: (200, b"{}") if stop.wait(5) else None
-    with pytest.raises(RestError, match="no answer"):
-        ask(access, read_seconds=0.1)
+    with pytest.raises(RestTooMuchError, match="did not answer within 0 s"):
+        ask(access, limit_seconds=0.1)
     stop.set()
 
 
