@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from accounting import rollups
 from collectors import backfills, files, leases, runs, surveys, windows
 from collectors.files import Found, InputError
-from collectors.models import LIVE_KINDS, BackfillChunk, Source
+from collectors.models import LIVE_KINDS, BackfillChunk, Source, SourceKind
 
 Window = tuple[datetime | None, datetime | None]
 BACKFILL_SECONDS = 300.0
@@ -96,7 +96,7 @@ def _collect_held(lease: leases.Lease, modified: Window | None, progress: rollup
     done = Collected(is_held=True)
     if source.kind in LIVE_KINDS:
         _ask(source, lease, modified, done)
-        if not done.failures and modified is None:
+        if source.kind == SourceKind.SACCT and not done.failures and modified is None:
             _survey(source, lease, done)
     else:
         _read_files(source, lease, modified, done)
