@@ -139,8 +139,8 @@ def _looked_up(texts: Sequence[str | None], places: pl.Series) -> pl.Series:
 
 
 def _instant(moments: pl.Expr) -> pl.Expr:
-    """ISO 8601 with its offset."""
-    return moments.dt.to_string("iso")
+    """ISO 8601 in UTC, with as many digits as the moment has."""
+    return moments.dt.replace_time_zone(None).dt.to_string("%Y-%m-%d %H:%M:%S%.fZ")
 
 
 def _model(name: str | None, model_id: ModelId) -> str | None:
