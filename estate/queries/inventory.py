@@ -30,6 +30,7 @@ class NodeNow:
     partitions: list[str] = field(default_factory=list)
     condition: str = ""
     reason: str = ""
+    author: str = ""
     since: datetime | None = None
 
     @property
@@ -109,6 +110,7 @@ def _add_conditions(found: dict[int, NodeNow], instant: datetime) -> None:
         if state.node_id in found:
             node = found[state.node_id]
             node.condition, node.reason, node.since = state.condition, state.reason, state.valid_during.lower
+            node.author = state.author
 
 
 def find_node(cluster: str, name: str) -> Node:

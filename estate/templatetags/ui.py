@@ -190,6 +190,15 @@ def state(value: str) -> SafeString:
     return format_html('<span class="badge {}">{}</span>', STATE_LEVELS.get(value, "none"), value)
 
 
+WORTH_LEVELS = {"enforced": "good", "bypassable": "warn", "not enforced": "bad"}
+
+
+@register.filter
+def worth(level: str) -> SafeString:
+    """What a limit is worth, as a badge."""
+    return format_html('<span class="badge {}">{}</span>', WORTH_LEVELS.get(level, "none"), level)
+
+
 SHOWN_AS: dict[str, Callable[[Any], SafeString]] = {
     "text": text,
     "count": count,
@@ -200,6 +209,7 @@ SHOWN_AS: dict[str, Callable[[Any], SafeString]] = {
     "duration": duration,
     "when": when,
     "state": state,
+    "worth": worth,
 }
 
 
