@@ -131,6 +131,13 @@ class ReportForm(ScopeForm):
         return query.urlencode()
 
 
+class GpuNameForm(forms.Form):
+    """A name of a GPU, and the model that it means."""
+
+    name = forms.CharField(max_length=128)
+    means = forms.CharField(max_length=128)
+
+
 def _with(query: QueryDict, preset: str) -> str:
     changed = query.copy()
     changed["period"] = preset

@@ -47,6 +47,7 @@ def estate(request: HttpRequest) -> HttpResponse:
         "nodes": tables.build(NODES, rows, request.GET),
         "node_count": len(nodes),
         "gpu_count": sum(node.gpu_count for node in nodes),
+        "sees_all": sees_all,
     }
     return render(request, "estate/estate.html", context)
 

@@ -213,7 +213,9 @@ def test_readings_in_any_order_tell_the_same_history(slurm: Cluster) -> None:
         ("planned_down", 4, 7, "seen"),
     ]
     NodeState.objects.filter(source="history").delete()
-    read(slurm, PolicyFacts(events=(event(1, 5),), reservations=(), past_reservations=(window(2, 6, maintenance=True),)), hours(8))
+    read(
+        slurm, PolicyFacts(events=(event(1, 5),), reservations=(), past_reservations=(window(2, 6, maintenance=True),)), hours(8)
+    )
     assert states("g1") == told
 
 
