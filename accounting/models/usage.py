@@ -66,6 +66,12 @@ class UsageRecord(models.Model):
                 name="usage_record_waiting",
                 condition=models.Q(started_at__isnull=True, ended_at__isnull=True),
             ),
+            # What runs by the books: to find what its cluster no longer knows of.
+            models.Index(
+                fields=("cluster",),
+                name="usage_record_running",
+                condition=models.Q(started_at__isnull=False, ended_at__isnull=True),
+            ),
         )
         constraints = (
             models.CheckConstraint(

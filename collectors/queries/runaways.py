@@ -1,0 +1,29 @@
+"""Which clusters tell all that runs and waits, and when they last did; what they no longer tell of."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import Max
+
+from accounting.queries import unseen
+from accounting.queries.unseen import Unseen
+from collectors.models import LIVE_KINDS, Source
+
+
+def last_told(cluster: str | None = None) -> dict[int, datetime]:
+    """By cluster id, when a live source last answered: its window covers all that runs and waits."""
+    sources = Source.objects.filter(kind__in=LIVE_KINDS, watermark_at__isnull=False)
+    if cluster is not None:
+        sources = sources.filter(cluster__name=cluster)
+    return dict(sources.values_list("cluster_id").annotate(Max("watermark_at")).order_by())
+
+
+def runaways(cluster: str | None = None) -> list[Unseen]:
+    """Records of `cluster` (None: of all) that run or wait by the books, but were not in the newest answer of their cluster."""
+    return unseen.unseen(last_told(cluster))
+
+
+def runaway_counts() -> dict[int, int]:
+    """How many by cluster id."""
+    return unseen.unseen_counts(last_told())
