@@ -90,13 +90,13 @@ def progress_by_source() -> dict[int, Progress]:
     """Progress by source id; sources without a backfill have no entry."""
     done, todo = Q(done_at__isnull=False), Q(done_at=None)
     rows = BackfillChunk.objects.values_list("source_id").annotate(
-        Count("pk"),
-        Count("pk", filter=done),
-        Sum("record_count"),
-        Min("start_at"),
-        Max("end_at"),
-        Sum("seconds", default=0.0),
-        Max("message", filter=todo, default=""),
+        chunks=Count("pk"),
+        finished=Count("pk", filter=done),
+        records=Sum("record_count"),
+        first=Min("start_at"),
+        last=Max("end_at"),
+        took=Sum("seconds", default=0.0),
+        failing=Max("message", filter=todo, default=""),
     )
     return {source_id: Progress(*facts) for source_id, *facts in rows.order_by()}
 

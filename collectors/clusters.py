@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from zoneinfo import available_timezones
+
+from django.db import DatabaseError, transaction
+from django.db.models import ProtectedError
 
 from accounting.queries.freshness import coverage_by_cluster
 from collectors.files import InputError
+from collectors.models import Run, RunStatus, Source
 from estate.models import Cluster, Scheduler
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -28,6 +34,29 @@ def cluster_for(name: str, scheduler: Scheduler, zone: str | None) -> Cluster:
     if not is_new and zone is not None and zone != cluster.zone:
         _correct_zone(cluster, zone)
     return cluster
+
+
+@contextmanager
+def made_for(name: str, scheduler: Scheduler, zone: str | None) -> Iterator[Cluster]:
+    """`cluster_for` an import; a cluster that was made for it goes again, with its failed runs, if the import fails and nothing came in."""
+    is_new = not Cluster.objects.filter(name=name).exists()
+    cluster = cluster_for(name, scheduler, zone)
+    try:
+        yield cluster
+    except BaseException:
+        if is_new:
+            with suppress(DatabaseError):
+                _forget_if_empty(cluster)
+        raise
+
+
+def _forget_if_empty(cluster: Cluster) -> None:
+    runs = Run.objects.filter(cluster=cluster)
+    if runs.exclude(status=RunStatus.FAILED).exists() or Source.objects.filter(cluster=cluster).exists():
+        return
+    with suppress(ProtectedError), transaction.atomic():
+        runs.delete()
+        cluster.delete()
 
 
 def _correct_zone(cluster: Cluster, zone: str) -> None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Event, Thread
+from typing import Any
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections, transaction
@@ -50,7 +51,8 @@ class Lease:
 def acquire(source_id: int, *, only_due: bool) -> Lease | None:
     """Take the source, or None when somebody has it or asks its cluster (with `only_due` also when it is not due or switched off)."""
     owner = f"{socket.gethostname()[:80]}:{os.getpid()}"
-    facts = {"id": source_id, "owner": owner, "lease": LEASE_SECONDS, "only_due": only_due, "live": list(LIVE_KINDS)}
+    facts: dict[str, Any] = {"id": source_id, "owner": owner, "lease": LEASE_SECONDS, "only_due": only_due}
+    facts["live"] = [str(kind) for kind in LIVE_KINDS]
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(LOCK_CLUSTER, {"id": source_id, "lock": CLUSTER_LOCK})
         cursor.execute(ACQUIRE, facts)

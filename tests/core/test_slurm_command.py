@@ -152,7 +152,7 @@ def test_jobs_that_no_window_lists_are_those_not_eligible_yet() -> None:
 
 def test_what_comes_before_a_failure_is_not_taken_for_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "TOOLS", {"sh"})
-    seen = []
+    seen: list[bytes] = []
 
     def read() -> None:
         with command.running(Host(), ["sh", "-c", "echo one; echo broken >&2; exit 3"], limit_seconds=20) as answer:

@@ -212,3 +212,35 @@ def test_a_name_that_is_no_cluster_name_is_refused_and_nothing_is_made(tmp_path:
     with pytest.raises(CommandError, match="is no cluster name; write 1 to 64"):
         call_command("collect", "import", "sacct", f"--cluster={name}", str(dump))
     assert not Cluster.objects.exists()
+
+
+def test_a_first_import_that_fails_leaves_no_cluster_behind(tmp_path: Path) -> None:
+    (tmp_path / "no.txt").write_text("this is no header\n")
+
+    with pytest.raises(CommandError):
+        call_command("collect", "import", "sacct", "--cluster", "brandnew", str(tmp_path / "no.txt"), stderr=io.StringIO())
+
+    assert not Cluster.objects.filter(name="brandnew").exists()
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize("lines", [[job(1)], [BROKEN]])
+def test_a_cluster_stays_once_anything_of_it_was_read(lines: list[str], tmp_path: Path) -> None:
+    good = write(tmp_path / "good.txt", *lines)
+    (tmp_path / "no.txt").write_text("this is no header\n")
+
+    with pytest.raises(CommandError):
+        call_command(
+            "collect", "import", "sacct", "--cluster", "brandnew", str(good), str(tmp_path / "no.txt"), stderr=io.StringIO()
+        )
+
+    assert Run.objects.filter(cluster__name="brandnew").count() == 2
+
+
+def test_a_failed_import_leaves_a_cluster_that_was_there(slurm: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "no.txt").write_text("this is no header\n")
+
+    with pytest.raises(CommandError):
+        call_command("collect", "import", "sacct", "--cluster", slurm.name, str(tmp_path / "no.txt"), stderr=io.StringIO())
+
+    assert Run.objects.get().status == "failed"

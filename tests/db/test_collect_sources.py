@@ -81,6 +81,7 @@ def test_a_source_is_added_with_its_cluster_and_listed(folder: Path) -> None:
         "enabled": "True",
         "next_due_at": "",
         "failure_count": "0",
+        "backfill": "",
     }
 
 
@@ -329,7 +330,7 @@ def test_what_goes_wrong_in_the_middle_leaves_nothing_half(
     def explode(*_args: object) -> None:
         raise RuntimeError("out of luck\nsecond line")
 
-    monkeypatch.setattr(runs, "_keep", explode)
+    monkeypatch.setattr(runs, "keep_rejections", explode)
     with pytest.raises(RuntimeError):
         runs.import_sacct(slurm, str(path))
 

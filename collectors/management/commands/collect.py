@@ -2,52 +2,29 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
-from zoneinfo import available_timezones
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 from django.urls import reverse
+from django.utils import timezone
 from tqdm import tqdm
 
 from accounting import rollups
-from collectors import collecting, files, inventories, runs
-from collectors.clusters import cluster_for
+from collectors import asking, backfills, collecting, files, inventories, runs
+from collectors.clusters import cluster_for, made_for
 from collectors.files import InputError, Meter
-from collectors.models import Source, SourceKind
+from collectors.management.arguments import in_zone_of, instant, interval, zone_name
+from collectors.models import LIVE_KINDS, Source, SourceKind
+from collectors.queries.runaways import runaways
+from collectors.slurm.command import CommandError as ToolError
+from collectors.slurm.live import probe
+from collectors.windows import Span
 from estate.models import Cluster, Scheduler
-
-SHORTEST_INTERVAL_SECONDS = 10
-
-
-def zone_name(text: str) -> str:
-    if text not in available_timezones():
-        raise argparse.ArgumentTypeError(f"{text} is no IANA time zone; write one such as Europe/Berlin or UTC")
-    return text
-
-
-def instant(text: str) -> datetime:
-    """A date or time; without an offset it is meant in the zone of the cluster."""
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError as exc:
-        raise argparse.ArgumentTypeError(f"{text} is no time; write one such as 2026-03-01T12:00") from exc
-
-
-def interval(text: str) -> int:
-    if not text.isdigit() or int(text) < SHORTEST_INTERVAL_SECONDS:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number of seconds from {SHORTEST_INTERVAL_SECONDS} on")
-    return int(text)
-
-
-def in_zone_of(cluster: Cluster, at: datetime | None) -> datetime | None:
-    return at.replace(tzinfo=cluster.zone_info) if at is not None and at.tzinfo is None else at
 
 
 class Command(BaseCommand):
@@ -56,14 +33,24 @@ class Command(BaseCommand):
     help = "Bring facts in: import saved dumps, run a configured source, add or list sources."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        verbs = parser.add_subparsers(dest="verb", required=True, metavar="import|run|source")
+        verbs = parser.add_subparsers(dest="verb", required=True, metavar="import|run|backfill|runaways|source")
         self._add_import(verbs.add_parser("import", help="take in saved dumps"))
         run = verbs.add_parser("run", help="run one configured source, once")
         run.add_argument("source", help="name of the source; `collect source list` shows them")
-        run.add_argument("--from", dest="first", type=instant, metavar="T", help="read again what was changed at or after T")
-        run.add_argument("--to", dest="last", type=instant, metavar="T", help="read again what was changed before T")
+        run.add_argument(
+            "--from", dest="first", type=instant, metavar="T", help="read again what was changed (live: was there) from T on"
+        )
+        run.add_argument(
+            "--to", dest="last", type=instant, metavar="T", help="read again what was changed (live: was there) before T"
+        )
         run.add_argument("--dry-run", action="store_true", help="read and count, write nothing")
         run.set_defaults(act=self.run_source)
+        self._add_backfill(verbs.add_parser("backfill", help="have the past of a live source read, in chunks of a week"))
+        lost = verbs.add_parser(
+            "runaways", help="list what runs or waits by the books but is in no answer of its cluster any more"
+        )
+        lost.add_argument("--cluster", metavar="NAME", help="of this cluster only")
+        lost.set_defaults(act=self.list_runaways)
         self._add_source(verbs.add_parser("source", help="configure sources"))
 
     def _add_import(self, parser: CommandParser) -> None:
@@ -80,22 +67,40 @@ class Command(BaseCommand):
         nodes.add_argument("files", nargs="+", metavar="FILE", help="`-` is standard input")
         nodes.set_defaults(act=self.import_nodes)
 
+    def _add_backfill(self, parser: CommandParser) -> None:
+        parser.add_argument("source", help="name of the source; `collect source list` shows them")
+        parser.add_argument(
+            "--from", dest="first", type=instant, required=True, metavar="T", help="the beginning (cluster's zone)"
+        )
+        parser.add_argument("--to", dest="last", type=instant, metavar="T", help="the end, excluded; default now")
+        parser.add_argument("--again", action="store_true", help="also what has been read before")
+        parser.add_argument("--now", action="store_true", help="read here and now instead of leaving it to the worker")
+        parser.set_defaults(act=self.backfill)
+
     def _add_source(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="what", required=True, metavar="add|list")
-        add = verbs.add_parser("add", help="watch a folder of dumps")
+        add = verbs.add_parser("add", help="watch a folder of dumps, or ask sacct here or over SSH")
         add.add_argument("name")
         add.add_argument("--cluster", required=True, metavar="NAME", help="made when new")
         add.add_argument("--zone", type=zone_name, help="zone in which its tools print times (a new cluster: UTC)")
         add.add_argument("--kind", choices=SourceKind.values, default=SourceKind.SACCT_FILES)
-        add.add_argument("--location", required=True, metavar="DIR")
+        add.add_argument("--location", metavar="DIR", help="the folder to watch (sacct_files)")
         add.add_argument("--interval", type=interval, default=300, metavar="S", help="seconds between collections (default 300)")
+        live = add.add_argument_group("sacct")
+        live.add_argument("--ssh-host", default="", metavar="HOST", help="where sacct runs; default: the worker's own host")
+        live.add_argument("--ssh-user", default="", metavar="USER")
+        live.add_argument("--ssh-option", action="append", default=[], metavar="KEY=VALUE", help="of ssh_config; may be repeated")
+        live.add_argument("--slurm-conf", default="", metavar="PATH", help="SLURM_CONF for the commands")
+        live.add_argument("--slurm-cluster", default="", metavar="NAME", help="for -M, and where Slurm's name of it is another")
+        live.add_argument("--time-limit", type=int, default=600, metavar="S", help="a command that takes longer is stopped")
+        live.add_argument("--no-check", action="store_true", help="do not ask sacct for its version before the source is kept")
         add.set_defaults(act=self.add_source)
         verbs.add_parser("list", help="one source a line").set_defaults(act=self.list_sources)
 
     def handle(self, *_args: Any, **options: Any) -> None:
         try:
             options["act"](options)
-        except InputError as exc:
+        except (InputError, ToolError) as exc:
             raise CommandError(str(exc)) from exc
         except DatabaseError as exc:
             raise CommandError(f"the database refused: {str(exc).strip().splitlines()[0]}") from exc
@@ -103,26 +108,26 @@ class Command(BaseCommand):
     def import_sacct(self, options: dict[str, Any]) -> None:
         for path in options["files"]:
             files.size_of(path)
-        cluster = cluster_for(options["cluster"], Scheduler.SLURM, options["zone"])
+        with made_for(options["cluster"], Scheduler.SLURM, options["zone"]) as cluster:
 
-        def load(path: str) -> runs.Outcome:
-            with self._meter(path) as meter:
-                return runs.import_sacct(cluster, path, meter=meter)
+            def load(path: str) -> runs.Outcome:
+                with self._meter(path) as meter:
+                    return runs.import_sacct(cluster, path, meter=meter)
 
-        self._load_all(cluster, options["files"], load, "records")
+            self._load_all(cluster, options["files"], load, "records")
 
     def import_nodes(self, options: dict[str, Any]) -> None:
         inputs = {path: files.bytes_of(path) for path in options["files"]}
         kinds = {inventories.is_kubernetes(data) for data in inputs.values()}
         if len(kinds) > 1:
             raise InputError("the files are of both Slurm and Kubernetes; import them one cluster at a time")
-        cluster = cluster_for(options["cluster"], Scheduler.KUBERNETES if kinds.pop() else Scheduler.SLURM, None)
-        as_of = in_zone_of(cluster, options["as_of"])
+        with made_for(options["cluster"], Scheduler.KUBERNETES if kinds.pop() else Scheduler.SLURM, None) as cluster:
+            as_of = in_zone_of(cluster, options["as_of"])
 
-        def load(path: str) -> runs.Outcome:
-            return runs.import_nodes(cluster, files.name_of(path), inputs[path], as_of=as_of, complete=options["complete"])
+            def load(path: str) -> runs.Outcome:
+                return runs.import_nodes(cluster, files.name_of(path), inputs[path], as_of=as_of, complete=options["complete"])
 
-        self._load_all(cluster, options["files"], load, "lines")
+            self._load_all(cluster, options["files"], load, "lines")
 
     def run_source(self, options: dict[str, Any]) -> None:
         source = self._source(options["source"])
@@ -141,22 +146,80 @@ class Command(BaseCommand):
         if done.failures:
             raise CommandError("; ".join(done.failures))
 
+    def backfill(self, options: dict[str, Any]) -> None:
+        source = self._source(options["source"])
+        if source.kind not in LIVE_KINDS:
+            raise CommandError(f"source {source} reads files; put older dumps into its folder, or use `collect import sacct`")
+        now = timezone.now()
+        first, last = in_zone_of(source.cluster, options["first"]), in_zone_of(source.cluster, options["last"])
+        span = Span(first or now, min(last or now, now))
+        if span.first >= span.last:
+            raise CommandError("nothing lies between --from and --to; --to must be later, and the past ends now")
+        new = backfills.request(source, span, again=options["again"])
+        self._say(f"{new:,} chunks of up to a week are asked for{'' if new else ' (all of it was asked for before; --again)'}")
+        if options["now"]:
+            self._backfill_now(source)
+        else:
+            self._say(
+                "a worker reads them, the newest first, while nothing else is due; `collect source list` shows the progress"
+            )
+
+    def _backfill_now(self, source: Source) -> None:
+        began, progress = time.perf_counter(), backfills.progress_by_source()[source.pk]
+        with tqdm(
+            total=progress.chunk_count, initial=progress.done_count, desc="backfill", unit=" chunks", leave=False, disable=None
+        ) as bar:
+            done = collecting.backfill(source.pk, in_front=True, progress=bar.update)
+        self._summary(done.outcomes, done.day_count, time.perf_counter() - began, "records")
+        if done.failures:
+            raise CommandError("; ".join(dict.fromkeys(done.failures)))
+
+    def list_runaways(self, options: dict[str, Any]) -> None:
+        self.stdout.write("cluster\tjob\tstate\tuser\taccount\tpartition\tgpus\tstarted_at\tlast_seen_at")
+        for row in runaways(options["cluster"]):
+            times = (row.started_at.isoformat() if row.started_at else "", row.last_seen_at.isoformat())
+            words = (row.cluster, row.display_id, row.state, row.user, row.account, row.partition, row.gpus, *times)
+            self.stdout.write("\t".join("" if word is None else str(word) for word in words))
+
     def add_source(self, options: dict[str, Any]) -> None:
-        location = str(Path(options["location"]).resolve())
-        files.scan(location, time.time_ns())
+        kind = options["kind"]
+        wanted: dict[str, Any] = {"kind": kind, "interval_seconds": options["interval"]}
+        if kind == SourceKind.SACCT_FILES:
+            wanted["location"] = self._folder(options["location"])
+        else:
+            wanted |= {name: options[name] for name in ("ssh_host", "ssh_user", "slurm_conf", "slurm_cluster")}
+            wanted |= {"ssh_options": "\n".join(options["ssh_option"]), "time_limit_seconds": options["time_limit"]}
+            self._check(Source(name=options["name"], **wanted), skip=options["no_check"])
         cluster = cluster_for(options["cluster"], Scheduler.SLURM, options["zone"])
-        wanted = {"cluster": cluster, "kind": options["kind"], "location": location, "interval_seconds": options["interval"]}
+        wanted["cluster"] = cluster
         source, is_new = Source.objects.get_or_create(name=options["name"], defaults=wanted)
         if not is_new and any(getattr(source, field) != value for field, value in wanted.items()):
             raise CommandError(f"source {source} exists with other settings; choose another name, or change it in the admin")
-        self._say(f"source {source}: {location} every {source.interval_seconds} s{'' if is_new else ' (unchanged)'}")
+        where = asking.place(source)
+        self._say(f"source {source}: {where} every {source.interval_seconds} s{'' if is_new else ' (unchanged)'}")
+
+    def _folder(self, location: str | None) -> str:
+        if not location:
+            raise InputError("--location is missing: the folder to watch")
+        folder = str(Path(location).resolve())
+        files.scan(folder, time.time_ns())
+        return folder
+
+    def _check(self, source: Source, *, skip: bool) -> None:
+        host = asking.host_of(source)
+        if not skip:
+            able = probe(host)
+            self._say(f"sacct {able.version} on {host} answers{'; ' + able.warning if able.warning else ''}")
 
     def list_sources(self, _options: dict[str, Any]) -> None:
-        self.stdout.write("name\tcluster\tkind\tlocation\tinterval_seconds\tenabled\tnext_due_at\tfailure_count")
+        self.stdout.write("name\tcluster\tkind\tlocation\tinterval_seconds\tenabled\tnext_due_at\tfailure_count\tbackfill")
+        progress = backfills.progress_by_source()
         for source in Source.objects.select_related("cluster"):
-            words = (source.name, source.cluster, source.kind, source.location, source.interval_seconds)
+            words = (source.name, source.cluster, source.kind, asking.place(source), source.interval_seconds)
             due = source.next_due_at.isoformat(timespec="seconds")
-            self.stdout.write("\t".join(str(word) for word in (*words, source.enabled, due, source.failure_count)))
+            past = progress.get(source.pk)
+            done = f"{past.done_count}/{past.chunk_count}" if past else ""
+            self.stdout.write("\t".join(str(word) for word in (*words, source.enabled, due, source.failure_count, done)))
 
     def _source(self, name: str) -> Source:
         source = Source.objects.select_related("cluster").filter(name=name).first()
