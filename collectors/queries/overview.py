@@ -8,26 +8,32 @@ from typing import NamedTuple
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 
 from accounting.queries.freshness import Coverage, coverage_by_cluster, rejected_by_cluster
+from collectors.asking import place
+from collectors.backfills import Progress, progress_by_source
 from collectors.models import Run, RunStatus, Source
+from collectors.queries.runaways import runaway_counts
 from estate.models import Cluster
 
 
 class SourceRow(NamedTuple):
-    """One source. `state` is ok, running, late, failing or off; `problem` says why it is not ok."""
+    """One source. `state` is ok, running, late, failing or off; `problem` says why it is not ok; `where` is what it reads."""
 
     source: Source
+    where: str
     state: str
     problem: str
     last_good_run: Run | None
     through_at: datetime | None
     lag_seconds: float | None
+    backfill: Progress | None
 
 
 class QualityRow(NamedTuple):
-    """One cluster: lines that its inputs had and that were not taken in, runs that did not end well."""
+    """One cluster: lines that its inputs had and that were not taken in, records that got lost, runs that did not end well."""
 
     cluster: str
     rejected_count: int
+    runaway_count: int
     failed_count: int
     running_count: int
     first_at: datetime | None
@@ -44,23 +50,30 @@ def source_rows(now: datetime) -> list[SourceRow]:
     )
     wanted = {run_id for source in sources for run_id in (source.last_run_id, source.last_good_id)}
     runs = Run.objects.in_bulk([run_id for run_id in wanted if run_id is not None])
-    coverage = coverage_by_cluster()
+    coverage, past = coverage_by_cluster(), progress_by_source()
     return [
-        _source_row(source, runs.get(source.last_run_id), runs.get(source.last_good_id), coverage.get(source.cluster_id), now)
+        _source_row(
+            source, runs.get(source.last_run_id), runs.get(source.last_good_id), coverage.get(source.cluster_id), now
+        )._replace(backfill=past.get(source.pk))
         for source in sources
     ]
 
 
 def quality_rows() -> list[QualityRow]:
     """Every cluster that had a run, in order of name."""
-    rejected, coverage = rejected_by_cluster(), coverage_by_cluster()
+    rejected, coverage, lost = rejected_by_cluster(), coverage_by_cluster(), runaway_counts()
     clusters = Cluster.objects.filter(runs__isnull=False).annotate(
         failed=Count("runs", filter=Q(runs__status=RunStatus.FAILED)),
         running=Count("runs", filter=Q(runs__status=RunStatus.RUNNING)),
     )
     return [
         QualityRow(
-            cluster.name, rejected.get(cluster.pk, 0), cluster.failed, cluster.running, *coverage.get(cluster.pk, (None, None))
+            cluster.name,
+            rejected.get(cluster.pk, 0),
+            lost.get(cluster.pk, 0),
+            cluster.failed,
+            cluster.running,
+            *coverage.get(cluster.pk, (None, None)),
         )
         for cluster in clusters.order_by("name")
     ]
@@ -74,8 +87,9 @@ def recent_runs() -> QuerySet[Run]:
 def _source_row(source: Source, last: Run | None, good: Run | None, coverage: Coverage | None, now: datetime) -> SourceRow:
     state, problem = _state(source, last, now)
     if coverage is None:
-        return SourceRow(source, state, problem, good, None, None)
-    return SourceRow(source, state, problem, good, coverage.through_at, (now - coverage.through_at).total_seconds())
+        return SourceRow(source, place(source), state, problem, good, None, None, None)
+    lag = (now - coverage.through_at).total_seconds()
+    return SourceRow(source, place(source), state, problem, good, coverage.through_at, lag, None)
 
 
 def _state(source: Source, last: Run | None, now: datetime) -> tuple[str, str]:

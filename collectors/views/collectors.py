@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 from kombu.exceptions import OperationalError
 
-from collectors import collecting, tasks
+from collectors import collecting, replaying, tasks
 from collectors.models import Run, Source
 from collectors.permissions import for_platform_leads
 from collectors.queries.overview import quality_rows, recent_runs, source_rows
@@ -34,8 +34,12 @@ def collectors(request: HttpRequest) -> HttpResponse:
 def run(request: HttpRequest, run_id: int) -> HttpResponse:
     """One run with the lines that it refused."""
     shown = get_object_or_404(Run.objects.select_related("cluster", "source"), pk=run_id)
-    rejections = Paginator(shown.rejections.order_by("line_number"), PAGE_LENGTH).get_page(request.GET.get("page"))
-    return render(request, "collectors/run.html", {"title": f"Run {shown.pk}", "run": shown, "rejections": rejections})
+    rejections = Paginator(shown.rejections.select_related("replayed_in").order_by("line_number"), PAGE_LENGTH).get_page(
+        request.GET.get("page")
+    )
+    context = {"title": f"Run {shown.pk}", "run": shown, "rejections": rejections}
+    context["open_count"] = replaying.replayable(shown.pk).count() if rejections else 0
+    return render(request, "collectors/run.html", context)
 
 
 @require_POST

@@ -109,3 +109,28 @@ def runs(days: list[date]) -> Iterator[tuple[date, date]]:
         first = last = on
     if first is not None and last is not None:
         yield first, last + ONE_DAY
+
+
+def repeated_hours(within: Period, zone: ZoneInfo) -> list[Period]:
+    """The spans in `within` whose wall-clock times come twice in `zone`: from an hour before the clocks are put back to an hour after
+    (an hour being what they are put back by)."""
+    found = []
+    at = within.start
+    while at < within.end:
+        following = min(at + ONE_DAY, within.end)
+        before, after = at.astimezone(zone).utcoffset(), following.astimezone(zone).utcoffset()
+        if before is not None and after is not None and after < before:
+            change = _change_between(at, following, zone)
+            found.append(Period(change - (before - after), change + (before - after)))
+        at = following
+    return found
+
+
+def _change_between(first: datetime, last: datetime, zone: ZoneInfo) -> datetime:
+    """The whole second of UTC in `(first, last]` at which the offset of `zone` changes, where it changes once."""
+    low, high = int(first.timestamp()), int(last.timestamp())
+    offset = first.astimezone(zone).utcoffset()
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if datetime.fromtimestamp(middle, zone).utcoffset() == offset else (low, middle)
+    return datetime.fromtimestamp(high, UTC)
