@@ -55,13 +55,22 @@ class SacctBlocks(Tally):
     """
 
     def __init__(
-        self, stream: Readable, *, cluster: str, zone: ZoneInfo, now: datetime, shards_per_gpu: int | None = None
+        self,
+        stream: Readable,
+        *,
+        cluster: str,
+        zone: ZoneInfo,
+        now: datetime,
+        shards_per_gpu: int | None = None,
+        tracks_gpus: bool = True,
     ) -> None:
         super().__init__()
         self._batches = _batches(stream)
         first = next(self._batches, NO_LINES)
         header = first.as_bytes(0) if first.texts else b""
-        self._lines = LineReader(header, self, cluster=cluster, zone=zone, now=now, shards_per_gpu=shards_per_gpu)
+        self._lines = LineReader(
+            header, self, cluster=cluster, zone=zone, now=now, shards_per_gpu=shards_per_gpu, tracks_gpus=tracks_gpus
+        )
         self._first = first.after(1)
         self.columns = self._lines.columns
         self._plain = PlainReader(self.columns, self._lines.parser, self._lines.mapper)

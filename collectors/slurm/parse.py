@@ -76,7 +76,9 @@ class SacctRow(NamedTuple):
 class SacctParser:
     """Reads the lines of one dump of `cluster`, whose wall clock is that of `zone`; `columns` is its header."""
 
-    def __init__(self, columns: Columns, *, cluster: str, zone: ZoneInfo, shards_per_gpu: int | None = None) -> None:
+    def __init__(
+        self, columns: Columns, *, cluster: str, zone: ZoneInfo, shards_per_gpu: int | None = None, tracks_gpus: bool = True
+    ) -> None:
         self.columns = columns
         self._cluster = cluster
         self.times = LocalTimes(zone)
@@ -92,7 +94,7 @@ class SacctParser:
         self.cpus = Memo(_cpus)
         self.nodes = Memo(_nodes)
         self.clusters = Memo(self._own_cluster)
-        self.tres = tres_reader(shards_per_gpu)
+        self.tres = tres_reader(shards_per_gpu, tracks_gpus)
         self.has_requested = "ReqTRES" in columns.present
         self.has_nodes = "NodeList" in columns.present
 

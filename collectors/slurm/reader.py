@@ -47,15 +47,25 @@ class Tally:
 class LineReader:
     """Reads the lines below `header` one by one and counts them in `tally`; this is where it is decided what a line is.
 
-    `shards_per_gpu`: see `collectors.slurm.tres`. Raises SacctHeaderError at construction.
+    `shards_per_gpu`, `tracks_gpus`: see `collectors.slurm.tres`. Raises SacctHeaderError at construction.
     """
 
     def __init__(
-        self, header: bytes, tally: Tally, *, cluster: str, zone: ZoneInfo, now: datetime, shards_per_gpu: int | None = None
+        self,
+        header: bytes,
+        tally: Tally,
+        *,
+        cluster: str,
+        zone: ZoneInfo,
+        now: datetime,
+        shards_per_gpu: int | None = None,
+        tracks_gpus: bool = True,
     ) -> None:
         self._header = _bare(header)
         self.columns: Columns = read_header(header)
-        self.parser = SacctParser(self.columns, cluster=cluster, zone=zone, shards_per_gpu=shards_per_gpu)
+        self.parser = SacctParser(
+            self.columns, cluster=cluster, zone=zone, shards_per_gpu=shards_per_gpu, tracks_gpus=tracks_gpus
+        )
         self.mapper = Mapper(now)
         self.segments = ResizedSegments()
         self.tally = tally
@@ -175,12 +185,21 @@ class SacctReader(Tally):
     """
 
     def __init__(
-        self, lines: Iterable[bytes], *, cluster: str, zone: ZoneInfo, now: datetime, shards_per_gpu: int | None = None
+        self,
+        lines: Iterable[bytes],
+        *,
+        cluster: str,
+        zone: ZoneInfo,
+        now: datetime,
+        shards_per_gpu: int | None = None,
+        tracks_gpus: bool = True,
     ) -> None:
         super().__init__()
         self._source = iter(lines)
         header = next(self._source, b"")
-        self._reader = LineReader(header, self, cluster=cluster, zone=zone, now=now, shards_per_gpu=shards_per_gpu)
+        self._reader = LineReader(
+            header, self, cluster=cluster, zone=zone, now=now, shards_per_gpu=shards_per_gpu, tracks_gpus=tracks_gpus
+        )
         self.columns = self._reader.columns
 
     def __iter__(self) -> Iterator[UsageRecord]:

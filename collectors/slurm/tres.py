@@ -50,16 +50,24 @@ class Tres(NamedTuple):
 NOTHING = Tres(None, None, None, ZERO, ())
 
 
-def tres_reader(shards_per_gpu: int | None = None) -> Memo[str, Tres]:
+def tres_reader(shards_per_gpu: int | None = None, tracks_gpus: bool = True) -> Memo[str, Tres]:
     """A remembered `read_tres` for one cluster.
 
     `shards_per_gpu` is what one GPU is divided into (`Gres=gpu:4,shard:16` → 4). sacct does not print it: with None, the GPUs
     of a record
     that holds shards are unknown (None), never 0 and never a whole GPU.
+    Where GPUs are not tracked (AccountingStorageTRES has no gres/gpu) the GPUs of every record are unknown, unless named.
     """
     if shards_per_gpu is not None and shards_per_gpu < 1:
         raise ValueError("a GPU has at least one shard")
-    return Memo(lambda text: read_tres(text, shards_per_gpu))
+    if tracks_gpus:
+        return Memo(lambda text: read_tres(text, shards_per_gpu))
+    return Memo(lambda text: _unless_named(read_tres(text, shards_per_gpu)))
+
+
+def _unless_named(tres: Tres) -> Tres:
+    """Of a cluster that does not track GPUs, a string that names none says nothing about them."""
+    return tres if tres.gpu_parts else tres._replace(gpus=None)
 
 
 def read_tres(text: str, shards_per_gpu: int | None = None) -> Tres:

@@ -11,6 +11,7 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.db.models import Q
 
 from estate.domain.worth import GPU, Setup, Worth, worth_of
+from estate.domain.worth import tracks_gpus as counts_gpus
 from estate.models import (
     AccountMapping,
     Association,
@@ -168,3 +169,9 @@ def reservations_from(instant: datetime, clusters: Iterable[str] = ()) -> list[R
     if clusters:
         rows = rows.filter(cluster__name__in=clusters)
     return list(rows.order_by("valid_during"))
+
+
+def tracks_gpus(cluster: Cluster, instant: datetime) -> bool:
+    """Whether records of `cluster` say how many GPUs they held: no, if it is known not to count them although its nodes have some."""
+    setup = setup_of(config_at(cluster, instant))
+    return setup is None or counts_gpus(setup) or not models_in(cluster, instant)

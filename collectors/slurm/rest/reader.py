@@ -36,9 +36,11 @@ ColumnsOf = Callable[[Mapping[str, Any], Dialect], dict[str, str] | None]
 class JobParser:
     """Reads the jobs of one cluster as one data parser writes them; times are epoch seconds, so no zone is needed."""
 
-    def __init__(self, dialect: Dialect, *, cluster: str, shards_per_gpu: int | None = None) -> None:
+    def __init__(self, dialect: Dialect, *, cluster: str, shards_per_gpu: int | None = None, tracks_gpus: bool = True) -> None:
         self._dialect = dialect
-        self._rows = SacctParser(_HEADER, cluster=cluster, zone=ZoneInfo("UTC"), shards_per_gpu=shards_per_gpu)
+        self._rows = SacctParser(
+            _HEADER, cluster=cluster, zone=ZoneInfo("UTC"), shards_per_gpu=shards_per_gpu, tracks_gpus=tracks_gpus
+        )
 
     def stored(self, job: object, number: int) -> SacctRow | Rejected | Ignored:
         """A job of `slurmdb/vX/jobs`, the `number`-th of the answer."""
@@ -77,10 +79,11 @@ class RestReader:
         cluster: str,
         now: datetime,
         shards_per_gpu: int | None = None,
+        tracks_gpus: bool = True,
     ) -> None:
         self._stored = stored
         self._waiting = waiting
-        self._parser = JobParser(dialect, cluster=cluster, shards_per_gpu=shards_per_gpu)
+        self._parser = JobParser(dialect, cluster=cluster, shards_per_gpu=shards_per_gpu, tracks_gpus=tracks_gpus)
         self._mapper = Mapper(now)
         self._segments = ResizedSegments()
         self.line_count = 0
