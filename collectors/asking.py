@@ -5,9 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from collectors.files import InputError
-from collectors.models import Source
+from collectors.models import Source, SourceKind
 from collectors.slurm.command import Host
 from collectors.slurm.live import Question
+from collectors.slurm.rest.address import read_address
+from collectors.slurm.rest.client import Access
+from collectors.slurm.rest.question import RestQuestion
+from collectors.slurm.rest.token import token_reference
 
 
 def host_of(source: Source) -> Host:
@@ -19,15 +23,27 @@ def host_of(source: Source) -> Host:
         raise InputError(f"source {source}: {exc}") from exc
 
 
-def question(source: Source, first: datetime, last: datetime, *, with_waiting: bool) -> Question:
+def access_of(source: Source) -> Access:
+    """How to get into the source's slurmrestd. Raises InputError for what is no address or no reference to a token."""
+    try:
+        address, token = read_address(source.location), token_reference(source.token_reference)
+    except ValueError as exc:
+        raise InputError(f"source {source}: {exc}") from exc
+    return Access(address, token, source.rest_user, source.ca_file)
+
+
+def question(source: Source, first: datetime, last: datetime, *, with_waiting: bool) -> Question | RestQuestion:
     """Ask `source` for `[first, last)`. Raises InputError when it is configured wrongly."""
+    limit = float(source.time_limit_seconds)
+    if source.kind == SourceKind.SLURMRESTD:
+        return RestQuestion(access_of(source), cluster_name(source), first, last, with_waiting, limit)
     return Question(
         host=host_of(source),
         cluster=source.slurm_cluster,
         first=first,
         last=last,
         with_waiting=with_waiting,
-        limit_seconds=float(source.time_limit_seconds),
+        limit_seconds=limit,
     )
 
 

@@ -12,10 +12,11 @@ from django.utils import timezone
 class SourceKind(models.TextChoices):
     SACCT_FILES = "sacct_files", "Folder of sacct dumps"
     SACCT = "sacct", "sacct, here or over SSH"
+    SLURMRESTD = "slurmrestd", "slurmrestd"
 
 
 # Kinds that ask the cluster itself: one call per cluster at a time.
-LIVE_KINDS = (SourceKind.SACCT,)
+LIVE_KINDS = (SourceKind.SACCT, SourceKind.SLURMRESTD)
 
 
 class Source(models.Model):
@@ -30,7 +31,9 @@ class Source(models.Model):
     cluster = models.ForeignKey("estate.Cluster", models.PROTECT, related_name="sources")
     kind = models.CharField(max_length=32, choices=SourceKind)
     location = models.CharField(
-        max_length=1024, blank=True, help_text="Folder that is watched for dumps (*.txt, *.psv, *.gz); empty for other kinds."
+        max_length=1024,
+        blank=True,
+        help_text="Folder that is watched for dumps (*.txt, *.psv, *.gz), or address of slurmrestd (https://host:6820 or unix:/path).",
     )
     ssh_host = models.CharField(max_length=255, blank=True, help_text="Host on which sacct runs; empty: the worker's own.")
     ssh_user = models.CharField(max_length=64, blank=True)
@@ -41,6 +44,15 @@ class Source(models.Model):
         max_length=1024, blank=True, help_text="SLURM_CONF for the commands, where it is not the default."
     )
     slurm_cluster = models.CharField(max_length=64, blank=True, help_text="Name for -M where several clusters share a slurmdbd.")
+    token_reference = models.CharField(
+        max_length=1024,
+        blank=True,
+        help_text="Where the JWT for slurmrestd is kept: env:NAME or file:/path. The token itself is never stored.",
+    )
+    rest_user = models.CharField(max_length=64, blank=True, help_text="X-SLURM-USER-NAME; empty: the token says who asks.")
+    ca_file = models.CharField(
+        max_length=1024, blank=True, help_text="Certificates to trust for https, where the system's are not right."
+    )
     time_limit_seconds = models.PositiveIntegerField(default=600, help_text="A command that takes longer is stopped.")
     interval_seconds = models.PositiveIntegerField(default=300)
     enabled = models.BooleanField(default=True)
@@ -58,6 +70,10 @@ class Source(models.Model):
             models.CheckConstraint(name="source_interval_at_least_10_s", condition=models.Q(interval_seconds__gte=10)),
             models.CheckConstraint(
                 name="source_of_files_has_a_folder", condition=~models.Q(kind="sacct_files") | ~models.Q(location="")
+            ),
+            models.CheckConstraint(
+                name="source_of_slurmrestd_has_an_address_and_a_token",
+                condition=~models.Q(kind="slurmrestd") | ~models.Q(location="") & ~models.Q(token_reference=""),
             ),
         )
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
 from django.db import DatabaseError, transaction
@@ -24,11 +24,14 @@ from collectors.files import InputError, Meter, no_meter
 from collectors.inventories import read_inventory
 from collectors.models import BackfillChunk, Rejection, Run, RunStatus, Source, SourceFile
 from collectors.slurm.command import CommandError, TooMuchError
+from collectors.slurm.live import Question
 from collectors.slurm.nodes import NodeInventory
 from collectors.slurm.reader import SacctHeaderError, SacctReader
+from collectors.slurm.rest.question import RestQuestion
 from collectors.windows import Window
 from estate.models import Cluster
 from estate.queries.inventory import shards_per_gpu
+from estate.queries.limits import tracks_gpus
 
 KEPT_REJECTIONS = 10_000
 FIRST_REJECTIONS = 5
@@ -95,20 +98,45 @@ class Counts(NamedTuple):
     ignored_count: int
 
 
-class _Dump:
-    """A dump of `cluster` (which the dump calls `name`) with its header at hand, and its reader. Raises SacctHeaderError."""
+class _Reader(Protocol):
+    """Iterate it once for the records; its counts and rejections grow meanwhile."""
 
-    def __init__(self, lines: Iterator[bytes], cluster: Cluster, name: str, zone: ZoneInfo, now: datetime) -> None:
-        first = next(lines, b"")
-        shards = shards_per_gpu(cluster)
-        self.reader = SacctReader(chain([first], lines), cluster=name, zone=zone, now=now, shards_per_gpu=shards)
-        self.header = _clean(first.decode("utf-8", "replace").rstrip("\r\n"))
+    line_count: int
+    accepted_count: int
+    ignored_count: int
+    rejected_count: int
+    rejections: list[Rejected]
+
+    def __iter__(self) -> Iterator[UsageRecord]: ...
+
+
+class _Dump(NamedTuple):
+    """What is read, and the header under which its refused lines can be read again."""
+
+    reader: _Reader
+    header: str
+
+
+def _lines_dump(lines: Iterator[bytes], cluster: Cluster, name: str, zone: ZoneInfo, now: datetime) -> _Dump:
+    """A dump of `cluster`, which the dump calls `name`. Raises SacctHeaderError."""
+    first = next(lines, b"")
+    shards, tracked = shards_per_gpu(cluster), tracks_gpus(cluster, now)
+    reader = SacctReader(chain([first], lines), cluster=name, zone=zone, now=now, shards_per_gpu=shards, tracks_gpus=tracked)
+    return _Dump(reader, _clean(first.decode("utf-8", "replace").rstrip("\r\n")))
+
+
+def _answer_dump(question: Question | RestQuestion, source: Source, now: datetime) -> _Dump:
+    """What a live source answers. Raises CommandError, SacctHeaderError."""
+    if isinstance(question, RestQuestion):
+        shards, tracked = shards_per_gpu(source.cluster), tracks_gpus(source.cluster, now)
+        return _Dump(question.reader(now, shards_per_gpu=shards, tracks_gpus=tracked), question.header)
+    return _lines_dump(question.lines(), source.cluster, asking.cluster_name(source), ZoneInfo("UTC"), now)
 
 
 class _Sieve:
     """Hands records on and takes the rejections off the reader as they come: a bounded number is kept."""
 
-    def __init__(self, reader: SacctReader) -> None:
+    def __init__(self, reader: _Reader) -> None:
         self._reader = reader
         self.kept: list[Rejected] = []
 
@@ -141,10 +169,10 @@ def ask_sacct(asked: Asked) -> Outcome:
     The rows, the watermark (the time at which it was asked) and the time of the last long look back go in together.
     """
     source, window, now = asked.source, asked.window, datetime.now(UTC)
-    with recorded(source.cluster, "sacct", asked.input_name, source) as run, _commands_explained():
+    with recorded(source.cluster, source.kind, asked.input_name, source) as run, _commands_explained():
         run.asked_at, run.window_from, run.window_to = now, window.first, window.last
         question = asking.question(source, window.first, window.last, with_waiting=not asked.is_past)
-        kept, _ = _take_in(run, _Dump(question.lines(), source.cluster, asking.cluster_name(source), ZoneInfo("UTC"), now), now)
+        kept, _ = _take_in(run, _answer_dump(question, source, now), now)
         _forget_older(run, kept)
         run.message = " ".join([*question.messages, run.message]).strip()
         leases.check(asked.lease)
@@ -191,7 +219,7 @@ def count_sacct(cluster: Cluster, path: str) -> Counts:
 
 def _dump(cluster: Cluster, name: str, lines: Iterator[bytes], now: datetime) -> _Dump:
     try:
-        return _Dump(lines, cluster, cluster.name, cluster.zone_info, now)
+        return _lines_dump(lines, cluster, cluster.name, cluster.zone_info, now)
     except SacctHeaderError as exc:
         raise InputError(f"{name}: {exc}") from exc
 
@@ -208,7 +236,7 @@ def count_live(source: Source, window: Window) -> Counts:
     now = datetime.now(UTC)
     with _commands_explained():
         question = asking.question(source, window.first, window.last, with_waiting=True)
-        reader = _Dump(question.lines(), source.cluster, asking.cluster_name(source), ZoneInfo("UTC"), now).reader
+        reader = _answer_dump(question, source, now).reader
         deque(_Sieve(reader), maxlen=0)
     return Counts(reader.line_count, reader.accepted_count, reader.rejected_count, reader.ignored_count)
 

@@ -45,7 +45,7 @@ def columns_of(job: Mapping[str, Json], dialect: Dialect) -> dict[str, str]:
         "ReqTRES": tres(requested),
         "AllocTRES": tres(allocated),
         "NNodes": printed(_node_count(job, dialect, allocated, requested)),
-        "NCPUS": printed(tres_count(allocated, "cpu") or dialect.waiting_cpus(job)),
+        "NCPUS": printed(tres_count(allocated, "cpu") or _waiting_cpus(job, dialect)),
         "NodeList": text(job.get("nodes")),
         "Priority": printed(number(job.get("priority"))),
         "Reservation": dialect.reservation(job),
@@ -77,6 +77,10 @@ def _display_id(job: Mapping[str, Json], dialect: Dialect) -> str:
     if het and offset is not None:
         return f"{het}+{offset}"
     return printed(number(job.get("job_id")))
+
+
+def _waiting_cpus(job: Mapping[str, Json], dialect: Dialect) -> int | str | None:
+    return dialect.number(part(job, "required", "CPUs")) if dialect.counts_waiting_cpus else 0
 
 
 def _node_count(job: Mapping[str, Json], dialect: Dialect, allocated: Json, requested: Json) -> int | str | None:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 class Dialect(NamedTuple):
     """One data parser version: how it writes an optional number, a state, an exit code, and the name of a reservation.
 
-    `exit_code` and `live_exit_code` are given the value and the state word of the job. `waiting_cpus` is what sacct of that time
-    prints as CPUs of a job that holds none.
+    `exit_code` and `live_exit_code` are given the value and the state word of the job. `counts_waiting_cpus`: sacct of
+    that time prints the CPUs asked for as those of a job that holds none.
     """
 
     version: str
@@ -19,4 +19,4 @@ class Dialect(NamedTuple):
     exit_code: Callable[[Any, str], str]
     live_exit_code: Callable[[Any, str], str]
     reservation: Callable[[Mapping[str, Any]], str]
-    waiting_cpus: Callable[[Mapping[str, Any]], int | str | None]
+    counts_waiting_cpus: bool

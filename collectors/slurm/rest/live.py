@@ -46,7 +46,7 @@ def columns_of(job: Mapping[str, Json], dialect: Dialect) -> dict[str, str] | No
         "ReqTRES": text(job.get("tres_req_str")),
         "AllocTRES": "" if is_waiting else text(job.get("tres_alloc_str")),
         "NNodes": printed(number(job.get("node_count"))),
-        "NCPUS": "0" if is_waiting else printed(number(job.get("cpus"))),
+        "NCPUS": "0" if is_waiting and not dialect.counts_waiting_cpus else printed(number(job.get("cpus"))),
         "NodeList": "None assigned" if is_waiting else text(job.get("nodes")),
         "Priority": printed(number(job.get("priority"))),
         "Reservation": text(job.get("resv_name")),

@@ -35,13 +35,21 @@ class RestQuestion:
     messages: list[str] = field(default_factory=list)
     header: str = HEADER_LINE
 
-    def reader(self, now: datetime) -> RestReader:
-        """Raises RestError here and while it is iterated."""
+    def reader(self, now: datetime, *, shards_per_gpu: int | None = None, tracks_gpus: bool = True) -> RestReader:
+        """`shards_per_gpu`, `tracks_gpus`: see `collectors.slurm.tres`. Raises RestError here and while it is iterated."""
         self._note_end_of_token(now)
         with self._rest() as rest:
             version = rest.version()
         waiting = self._waiting(version) if self.with_waiting else ()
-        return RestReader(self._stored(version), waiting, dialect=dialect_of(version), cluster=self.cluster, now=now)
+        return RestReader(
+            self._stored(version),
+            waiting,
+            dialect=dialect_of(version),
+            cluster=self.cluster,
+            now=now,
+            shards_per_gpu=shards_per_gpu,
+            tracks_gpus=tracks_gpus,
+        )
 
     def _stored(self, version: str) -> Iterator[Any]:
         with self._rest() as rest:
@@ -62,7 +70,8 @@ class RestQuestion:
             yield from answer
         except AnswerError as exc:
             kind = RestTooMuchError if _TOO_MUCH.search(str(exc)) else RestError
-            raise kind(f"{self.access.address}: {exc}") from exc
+            hint = f"; is the token in {self.access.token} still valid?" if "authentication" in str(exc).lower() else ""
+            raise kind(f"{self.access.address}: {exc}{hint}") from exc
         for warning in answer.warnings:
             self._note(f"slurmrestd warns: {warning}")
 

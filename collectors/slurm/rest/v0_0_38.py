@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collectors.slurm.rest import exits
 from collectors.slurm.rest.dialect import Dialect
-from collectors.slurm.rest.values import part, plain_number, state_word
+from collectors.slurm.rest.values import plain_number, state_word
 
 DIALECT = Dialect(
     version="v0.0.38",
@@ -17,5 +17,5 @@ DIALECT = Dialect(
     exit_code=exits.terse,
     live_exit_code=exits.wait_status,
     reservation=lambda _job: "",
-    waiting_cpus=lambda job: plain_number(part(job, "required", "CPUs")),
+    counts_waiting_cpus=True,
 )

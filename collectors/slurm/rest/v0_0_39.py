@@ -14,5 +14,5 @@ DIALECT = Dialect(
     exit_code=exits.terse,
     live_exit_code=exits.wait_status,
     reservation=reservation_name,
-    waiting_cpus=lambda _job: 0,
+    counts_waiting_cpus=False,
 )

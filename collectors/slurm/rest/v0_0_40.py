@@ -14,5 +14,5 @@ DIALECT = Dialect(
     exit_code=exits.verbose,
     live_exit_code=exits.verbose,
     reservation=reservation_name,
-    waiting_cpus=lambda _job: 0,
+    counts_waiting_cpus=False,
 )
