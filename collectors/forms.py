@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 
-from collectors import files
-from collectors.models import Source
+from collectors import asking, files
+from collectors.models import Source, SourceKind
+
+SSH_FIELDS = ("ssh_host", "ssh_user", "ssh_options", "slurm_conf")
 
 if TYPE_CHECKING:
     SourceModelForm = forms.ModelForm[Source]
@@ -17,16 +19,26 @@ else:
 
 
 class SourceForm(SourceModelForm):
-    """A source whose folder can be read from here."""
+    """A source whose folder can be read from here, or whose commands could be started."""
 
     class Meta:
         model = Source
-        fields = ("name", "cluster", "kind", "location", "interval_seconds", "enabled", "next_due_at")
+        fields = (
+            *("name", "cluster", "kind", "location", "ssh_host", "ssh_user", "ssh_options", "slurm_conf", "slurm_cluster"),
+            *("time_limit_seconds", "interval_seconds", "enabled", "next_due_at"),
+        )
 
-    def clean_location(self) -> str:
-        location: str = self.cleaned_data["location"]
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        kind = cleaned.get("kind")
         try:
-            files.scan(location, time.time_ns())
+            if kind == SourceKind.SACCT_FILES:
+                files.scan(cleaned.get("location", ""), time.time_ns())
         except files.InputError as exc:
-            raise forms.ValidationError(str(exc)) from exc
-        return location
+            self.add_error("location", str(exc))
+        try:
+            if kind == SourceKind.SACCT:
+                asking.host_of(Source(**{name: cleaned.get(name, "") for name in ("name", *SSH_FIELDS)}))
+        except files.InputError as exc:
+            self.add_error("ssh_host", str(exc))
+        return cleaned
