@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from collectors.models import LIVE_KINDS, Source, SourceKind
 from collectors.queries.runaways import runaways
 from collectors.slurm.command import CommandError as ToolError
 from collectors.slurm.live import probe
+from collectors.slurm.rest.client import Slurmrestd
+from collectors.slurm.rest.question import token_ends_at
 from collectors.windows import Span
 from estate.models import Cluster, Scheduler
 
@@ -84,7 +87,7 @@ class Command(BaseCommand):
         add.add_argument("--cluster", required=True, metavar="NAME", help="made when new")
         add.add_argument("--zone", type=zone_name, help="zone in which its tools print times (a new cluster: UTC)")
         add.add_argument("--kind", choices=SourceKind.values, default=SourceKind.SACCT_FILES)
-        add.add_argument("--location", metavar="DIR", help="the folder to watch (sacct_files)")
+        add.add_argument("--location", metavar="DIR", help="the folder to watch (sacct_files), or slurmrestd's address")
         add.add_argument("--interval", type=interval, default=300, metavar="S", help="seconds between collections (default 300)")
         live = add.add_argument_group("sacct")
         live.add_argument("--ssh-host", default="", metavar="HOST", help="where sacct runs; default: the worker's own host")
@@ -93,7 +96,15 @@ class Command(BaseCommand):
         live.add_argument("--slurm-conf", default="", metavar="PATH", help="SLURM_CONF for the commands")
         live.add_argument("--slurm-cluster", default="", metavar="NAME", help="for -M, and where Slurm's name of it is another")
         live.add_argument("--time-limit", type=int, default=600, metavar="S", help="a command that takes longer is stopped")
-        live.add_argument("--no-check", action="store_true", help="do not ask sacct for its version before the source is kept")
+        live.add_argument("--no-check", action="store_true", help="do not ask it for its version before the source is kept")
+        rest = add.add_argument_group(
+            "slurmrestd (--location https://HOST:6820 or unix:/PATH; also --slurm-cluster, --time-limit)"
+        )
+        rest.add_argument(
+            "--token", default="", metavar="REF", help="where its JWT is kept: env:NAME or file:/PATH, never the JWT itself"
+        )
+        rest.add_argument("--rest-user", default="", metavar="USER", help="who asks, where the token does not say")
+        rest.add_argument("--ca-file", default="", metavar="FILE", help="certificates to trust in place of the system's")
         add.set_defaults(act=self.add_source)
         verbs.add_parser("list", help="one source a line").set_defaults(act=self.list_sources)
 
@@ -186,6 +197,11 @@ class Command(BaseCommand):
         wanted: dict[str, Any] = {"kind": kind, "interval_seconds": options["interval"]}
         if kind == SourceKind.SACCT_FILES:
             wanted["location"] = self._folder(options["location"])
+        elif kind == SourceKind.SLURMRESTD:
+            wanted |= {name: options[name] for name in ("rest_user", "ca_file", "slurm_cluster")}
+            wanted |= {"location": options["location"] or "", "token_reference": options["token"]}
+            wanted["time_limit_seconds"] = options["time_limit"]
+            self._check_rest(Source(name=options["name"], **wanted), skip=options["no_check"])
         else:
             wanted |= {name: options[name] for name in ("ssh_host", "ssh_user", "slurm_conf", "slurm_cluster")}
             wanted |= {"ssh_options": "\n".join(options["ssh_option"]), "time_limit_seconds": options["time_limit"]}
@@ -210,6 +226,15 @@ class Command(BaseCommand):
         if not skip:
             able = probe(host)
             self._say(f"sacct {able.version} on {host} answers{'; ' + able.warning if able.warning else ''}")
+
+    def _check_rest(self, source: Source, *, skip: bool) -> None:
+        access = asking.access_of(source)
+        if access.address.is_plain:
+            self._say("warning: over plain http the token can be read on the way; use https or a Unix socket")
+        if not skip:
+            with Slurmrestd(access) as rest:
+                version = rest.version()
+            self._say(f"slurmrestd at {access.address} answers with data parser {version}; {_token_words(token_ends_at(access))}")
 
     def list_sources(self, _options: dict[str, Any]) -> None:
         self.stdout.write("name\tcluster\tkind\tlocation\tinterval_seconds\tenabled\tnext_due_at\tfailure_count\tbackfill")
@@ -290,3 +315,7 @@ class Command(BaseCommand):
                 bar.update(done - bar.n)
 
             yield show
+
+
+def _token_words(end: datetime | None) -> str:
+    return f"the token ends {end:%Y-%m-%d %H:%M} UTC" if end else "the token does not say when it ends"
