@@ -53,6 +53,7 @@ class Source(models.Model):
     ca_file = models.CharField(
         max_length=1024, blank=True, help_text="Certificates to trust for https, where the system's are not right."
     )
+    token_ends_at = models.DateTimeField(null=True, blank=True, help_text="What the token said of its end when it was last used.")
     time_limit_seconds = models.PositiveIntegerField(default=600, help_text="A command that takes longer is stopped.")
     interval_seconds = models.PositiveIntegerField(default=300)
     enabled = models.BooleanField(default=True)

@@ -174,6 +174,8 @@ def ask_sacct(asked: Asked) -> Outcome:
         question = asking.question(source, window.first, window.last, with_waiting=not asked.is_past)
         kept, _ = _take_in(run, _answer_dump(question, source, now), now)
         _forget_older(run, kept)
+        if isinstance(question, RestQuestion):
+            Source.objects.filter(pk=source.pk).update(token_ends_at=question.token_ends_at)
         run.message = " ".join([*question.messages, run.message]).strip()
         leases.check(asked.lease)
         if asked.chunk is not None:

@@ -23,7 +23,7 @@ _TOO_MUCH = re.compile(r"too wide of a date range|too large", re.IGNORECASE)
 class RestQuestion:
     """Records of `cluster` (as Slurm calls it) in `[first, last)`, and with `with_waiting` also those that wait without being eligible.
 
-    `messages` grow while the reader is iterated. `limit_seconds` is for all answers together.
+    `messages` grow while the reader is iterated; `token_ends_at` is known from `reader` on. `limit_seconds` is for each of the answers.
     """
 
     access: Access
@@ -34,6 +34,7 @@ class RestQuestion:
     limit_seconds: float
     messages: list[str] = field(default_factory=list)
     header: str = HEADER_LINE
+    token_ends_at: datetime | None = None
 
     def reader(self, now: datetime, *, shards_per_gpu: int | None = None, tracks_gpus: bool = True) -> RestReader:
         """`shards_per_gpu`, `tracks_gpus`: see `collectors.slurm.tres`. Raises RestError here and while it is iterated."""
@@ -87,7 +88,7 @@ class RestQuestion:
             self.messages.append(words)
 
     def _note_end_of_token(self, now: datetime) -> None:
-        end = token_ends_at(self.access)
+        self.token_ends_at = end = token_ends_at(self.access)
         if end is not None and end - now < WARN_BEFORE_END:
             when = "ended" if end <= now else "ends"
             self._note(f"The token in {self.access.token} {when} {end.astimezone(UTC):%Y-%m-%d %H:%M} UTC.")

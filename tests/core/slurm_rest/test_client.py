@@ -8,9 +8,8 @@ import socketserver
 import ssl
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -21,44 +20,9 @@ from collectors.slurm.rest.address import read_address
 from collectors.slurm.rest.client import Access, RestError, RestTooMuchError, Slurmrestd, stored_query
 from collectors.slurm.rest.stream import AnswerError
 from collectors.slurm.rest.token import token_reference
+from tests.core.slurm_rest.stub import TOKEN, Reply, Stub
 
-TOKEN = "aaaa.bbbb.cccc"
 START, END = datetime(2026, 12, 1, tzinfo=UTC), datetime(2026, 12, 2, tzinfo=UTC)
-Reply = tuple[int, bytes] | None
-
-
-class Stub:
-    """A slurmrestd that answers with what `replies` has for a path; None hangs up without a word."""
-
-    def __init__(self) -> None:
-        self.replies: Callable[[str, int], Reply] = lambda _path, _count: (200, b'{"jobs": []}')
-        self.seen: list[tuple[str, dict[str, str]]] = []
-        self.location = ""
-
-    def handler(self) -> type[BaseHTTPRequestHandler]:
-        stub = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:  # the name is http.server's
-                stub.seen.append((self.path, {key.lower(): value for key, value in self.headers.items()}))
-                reply = stub.replies(self.path, len(stub.seen))
-                if reply is None:
-                    self.close_connection = True
-                    return
-                self.send_response(reply[0])
-                if stub.location:
-                    self.send_header("Location", stub.location)
-                self.send_header("Content-Length", str(len(reply[1])))
-                self.end_headers()
-                self.wfile.write(reply[1])
-
-            def address_string(self) -> str:
-                return "client"
-
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the name is http.server's
-                pass
-
-        return Handler
 
 
 @pytest.fixture(autouse=True)
