@@ -97,8 +97,8 @@ def ask_rules(asked: Survey) -> runs.Outcome:
     return runs.outcome_of(run, kept)
 
 
-def import_policy(cluster: Cluster, paths: Sequence[str], as_of: datetime | None) -> runs.Outcome:
-    """Saved outputs of one moment, each of a kind of its own, as one run. Raises InputError."""
+def saved_texts(paths: Sequence[str]) -> list[Text]:
+    """Saved outputs of one moment, each of a kind of its own. Raises InputError."""
     texts = []
     for path in paths:
         data, name = files.bytes_of(path), files.short(path)
@@ -108,6 +108,11 @@ def import_policy(cluster: Cluster, paths: Sequence[str], as_of: datetime | None
             raise InputError(f"{name}: {exc}") from exc
     if len({text.section for text in texts}) != len(texts):
         raise InputError("two of the files tell the same kind of thing; import them one after the other, the older first")
+    return texts
+
+
+def import_policy(cluster: Cluster, texts: Sequence[Text], as_of: datetime | None) -> runs.Outcome:
+    """Take in `texts` as one run. Raises InputError."""
     understood = understand(texts, cluster.name, cluster.zone_info)
     if understood.failures:
         raise InputError("; ".join(understood.failures))

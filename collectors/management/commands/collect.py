@@ -16,7 +16,7 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from accounting import rollups
-from collectors import asking, backfills, collecting, files, inventories, runs
+from collectors import asking, backfills, collecting, files, inventories, runs, surveys
 from collectors.clusters import cluster_for, made_for
 from collectors.files import InputError, Meter
 from collectors.management.arguments import in_zone_of, instant, interval, zone_name
@@ -57,7 +57,7 @@ class Command(BaseCommand):
         self._add_source(verbs.add_parser("source", help="configure sources"))
 
     def _add_import(self, parser: CommandParser) -> None:
-        kinds = parser.add_subparsers(dest="kind", required=True, metavar="sacct|nodes")
+        kinds = parser.add_subparsers(dest="kind", required=True, metavar="sacct|nodes|policy")
         sacct = kinds.add_parser("sacct", help="dumps of `sacct --parsable2` with their header; gzip is read as it is")
         sacct.add_argument("--cluster", required=True, metavar="NAME", help="made when new")
         sacct.add_argument("--zone", type=zone_name, help="zone in which sacct printed times (a new cluster: UTC)")
@@ -69,6 +69,13 @@ class Command(BaseCommand):
         nodes.add_argument("--complete", action="store_true", help="nodes that are not in it are gone")
         nodes.add_argument("files", nargs="+", metavar="FILE", help="`-` is standard input")
         nodes.set_defaults(act=self.import_nodes)
+        policy = kinds.add_parser(
+            "policy", help="what scontrol, sacctmgr -P and sshare -P print of limits, reservations, accounts, …"
+        )
+        policy.add_argument("--cluster", required=True, metavar="NAME", help="made when new")
+        policy.add_argument("--as-of", type=instant, metavar="T", help="when this was so (ISO 8601, cluster's zone); default now")
+        policy.add_argument("files", nargs="+", metavar="FILE", help="each of a kind of its own; `-` is standard input")
+        policy.set_defaults(act=self.import_policy)
 
     def _add_backfill(self, parser: CommandParser) -> None:
         parser.add_argument("source", help="name of the source; `collect source list` shows them")
@@ -139,6 +146,13 @@ class Command(BaseCommand):
                 return runs.import_nodes(cluster, files.name_of(path), inputs[path], as_of=as_of, complete=options["complete"])
 
             self._load_all(cluster, options["files"], load, "lines")
+
+    def import_policy(self, options: dict[str, Any]) -> None:
+        texts = surveys.saved_texts(options["files"])
+        with made_for(options["cluster"], Scheduler.SLURM, None) as cluster:
+            as_of = in_zone_of(cluster, options["as_of"])
+            name = ", ".join(text.name for text in texts)
+            self._load_all(cluster, [name], lambda _name: surveys.import_policy(cluster, texts, as_of), "entries")
 
     def run_source(self, options: dict[str, Any]) -> None:
         source = self._source(options["source"])

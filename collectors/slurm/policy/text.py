@@ -125,13 +125,14 @@ def _rows(lines: list[bytes], header: str, names: list[str], mark: str, free_at:
         if text is None:
             yield Entry(number, raw, "the line is no valid UTF-8, has a NUL character, or is far too long")
         elif text.strip() != header:
-            yield Entry(number, raw, _cells(text, names, mark, free_at))
+            # With -p instead of -P every line, the header too, is closed by a further bar.
+            yield Entry(number, raw, _cells(text, names, mark, free_at, header.endswith(mark)))
 
 
-def _cells(text: str, names: list[str], mark: str, free_at: int | None) -> Mapping[str, str] | str:
+def _cells(text: str, names: list[str], mark: str, free_at: int | None, is_closed: bool) -> Mapping[str, str] | str:
     cells = text.split(mark)
-    if len(cells) == len(names) + 1 and not cells[-1]:
-        cells.pop()  # printed with -p instead of -P
+    if is_closed and not cells[-1]:
+        cells.pop()
     excess = len(cells) - len(names)
     if excess > 0 and free_at is not None:
         cells[free_at : free_at + excess + 1] = [mark.join(cells[free_at : free_at + excess + 1])]
