@@ -26,3 +26,12 @@ def test_a_folder_must_be_readable_and_a_host_must_be_one(slurm: Cluster, tmp_pa
     assert errors(slurm, kind="sacct", ssh_host="login1", ssh_options="Port=22\nIdentityFile=/k") == {}
     assert "no host name" in errors(slurm, kind="sacct", ssh_host="-oProxyCommand=id")["ssh_host"][0]
     assert "ProxyCommand" in errors(slurm, kind="sacct", ssh_host="a", ssh_options="ProxyCommand=id")["ssh_host"][0]
+
+
+def test_slurmrestd_needs_an_address_and_a_place_for_its_token(slurm: Cluster) -> None:
+    place = {"location": "https://slurm.example.org:6820", "token_reference": "env:SLURM_JWT"}
+    assert errors(slurm, kind="slurmrestd", **place) == {}
+    assert "address of slurmrestd" in errors(slurm, kind="slurmrestd", **place | {"location": "slurm"})["location"][0]
+    pasted = errors(slurm, kind="slurmrestd", **place | {"token_reference": "aaaa.bbbb.cccc"})
+    assert "env:NAME or file:/absolute/path" in pasted["location"][0]
+    assert "aaaa" not in str(pasted)
