@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.utils import timezone
@@ -29,7 +31,7 @@ def source(lab: Cluster, slurm_bed: TestBed) -> Source:
 def collect(source: Source) -> Run:
     done = collecting.collect(source.pk, only_due=False)
     assert (done.is_held, done.failures) == (True, [])
-    run = Run.objects.filter(source=source).first()
+    run = Run.objects.filter(source=source, kind="sacct").first()
     assert run is not None
     assert run.status == RunStatus.DONE
     return run
@@ -67,6 +69,7 @@ def test_a_job_that_waits_is_known_whatever_it_waits_for(case: str, source: Sour
 
 def test_asking_again_changes_nothing_that_has_ended(source: Source, mixed_jobs: dict[str, str]) -> None:
     collect(source)
+    collect(source)  # with the inventory, which says what a shard is
     ended = UsageRecord.objects.filter(ended_at__isnull=False).order_by("external_id", "submitted_at")
     before = list(ended.values_list("external_id", "submitted_at", "row_hash", "observed_at"))
 
@@ -87,18 +90,20 @@ def test_a_cluster_of_another_name_is_refused_line_by_line(source: Source, mixed
     assert "cluster 'lab'" in run.rejections.first().reason  # type: ignore[union-attr]
 
 
-def test_a_slurmdbd_that_cannot_be_asked_leaves_the_watermark_alone(source: Source, slurm_bed: TestBed) -> None:
+def test_a_slurmdbd_that_cannot_be_asked_leaves_the_watermark_alone(source: Source, slurm_bed: TestBed, tmp_path: Path) -> None:
     collect(source)
     source.refresh_from_db()
     before = source.watermark_at
-    Source.objects.update(slurm_conf="/nonexistent/slurm.conf")
+    conf = re.sub(r"(?m)^AccountingStoragePort=.*", "AccountingStoragePort=1", slurm_bed.slurm_conf.read_text())
+    (tmp_path / "slurm.conf").write_text(conf)
+    Source.objects.update(slurm_conf=str(tmp_path / "slurm.conf"))
 
     done = collecting.collect(source.pk, only_due=False)
 
     assert len(done.failures) == 1
     assert "sacct on this host failed (exit 1)" in done.failures[0]
     source.refresh_from_db()
-    assert source.watermark_at == before
-    newest = Run.objects.filter(source=source).first()
+    assert (source.watermark_at, source.failure_count) == (before, 1)
+    newest = Run.objects.filter(source=source, kind="sacct").first()
     assert newest is not None
     assert (newest.status, newest.message) == (RunStatus.FAILED, done.failures[0])

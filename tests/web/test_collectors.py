@@ -245,6 +245,6 @@ def test_the_admin_edits_sources_and_only_shows_runs(client: Client, source: Sou
 def test_the_admin_refuses_a_folder_that_cannot_be_read(source: Source, tmp_path: Path) -> None:
     from collectors.forms import SourceForm
 
-    form = SourceForm({"location": str(tmp_path / "missing")}, instance=source)
+    form = SourceForm({"kind": "sacct_files", "location": str(tmp_path / "missing")}, instance=source)
 
     assert "no such file or directory" in form.errors["location"][0]
