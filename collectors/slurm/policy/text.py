@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from itertools import pairwise
 from typing import Any, Generic, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -151,7 +152,7 @@ def records(data: bytes, first_key: str, command: str) -> Iterator[Entry]:
     starts = [at for at, line in enumerate(lines) if line.startswith(begin)]
     if not starts and lines and not lines[0].startswith(b"No "):
         raise PolicyTextError(f"the text has no {first_key}=…; write it with: {command}")
-    for at, until in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for at, until in pairwise([*starts, len(lines)]):
         raw = b"\n".join(lines[at:until])
         text = text_of(raw)
         yield Entry(
@@ -162,9 +163,10 @@ def records(data: bytes, first_key: str, command: str) -> Iterator[Entry]:
 def _pairs(text: str) -> dict[str, str]:
     """Each key where it first stands: free text, which may look like anything, comes last."""
     found = list(_KEY.finditer(text))
+    ends = [*(key.start() for key in found[1:]), len(text)]
     pairs: dict[str, str] = {}
-    for key, following in zip(found, [*found[1:], None], strict=True):
-        pairs.setdefault(key[1], text[key.end() : following.start() if following else len(text)].strip())
+    for key, end in zip(found, ends, strict=False):
+        pairs.setdefault(key[1], text[key.end() : end].strip())
     return pairs
 
 
