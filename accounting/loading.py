@@ -185,9 +185,19 @@ ALL_STAGED = "staging s"
 NEW_OF_STAGED = "staging s JOIN changed ON changed.row = s.ctid WHERE changed.is_new"
 
 _KEY = {"external_id", "submitted_at"}
+# What was known of a stay's GPUs is not forgotten for a source that cannot tell them: while a job runs the scheduler's memory says more
+# than the books of a cluster that does not count GPUs.
+_HELD = {"gpus", "gpu_size", "gpu_model_ids", "gpu_counts"}
+_STILL_HELD = "s.gpus IS NULL AND u.gpus IS NOT NULL AND s.started_at = u.started_at"
+
+
+def _newer(name: str) -> str:
+    return f"{name} = CASE WHEN {_STILL_HELD} THEN u.{name} ELSE s.{name} END" if name in _HELD else f"{name} = s.{name}"
+
+
 UPDATE_KNOWN = f"""
 UPDATE accounting_usagerecord u
-SET observed_at = %(observed)s::timestamptz, {", ".join(f"{name} = s.{name}" for name in staging.COLUMNS if name not in _KEY)}
+SET observed_at = %(observed)s::timestamptz, {", ".join(_newer(name) for name in staging.COLUMNS if name not in _KEY)}
 FROM staging s JOIN changed ON changed.row = s.ctid
 WHERE NOT changed.is_new AND u.cluster_id = %(cluster)s AND u.external_id = s.external_id AND u.submitted_at = s.submitted_at
   AND u.submitted_at BETWEEN %(first)s AND %(last)s

@@ -76,16 +76,22 @@ def shards_of_node(gres: str) -> tuple[tuple[str | None, int], ...]:
     return tuple(counts.items())
 
 
-def gpus_of_detail(details: Iterable[str]) -> tuple[GpuPart, ...]:
-    """GPUs by model that a job holds by its gres detail, one text a node (`gpu:h100:1(IDX:0)`, `gpu:a100_3g.20gb:2(IDX:1,3)`).
+def gpu_counts_of(details: Iterable[str]) -> list[tuple[str | None, int]]:
+    """Counts by GPU type that a job holds by its gres detail, one text a node (`gpu:h100:1(IDX:0)`, `gpu:a100_3g.20gb:2(IDX:1,3)`).
 
-    It is what a live source has of the GPUs of a job on a cluster that does not track them. Raises ValueError.
+    It is what a live source has of the GPUs of a job on a cluster that does not track them; a MIG slice counts 1 here, as in TRES.
+    Raises ValueError.
     """
-    held: dict[str | None, Decimal] = {}
+    counts: dict[str | None, int] = {}
     for detail in details:
-        for part in gpus_of_node(detail):
-            held[part.model] = held.get(part.model, Decimal(0)) + part.gpus
-    return tuple(GpuPart(model, gpus) for model, gpus in held.items())
+        for item in _SOCKETS.sub("", detail).split(",") if detail not in NO_GRES else ():
+            if item.partition(":")[0] != "gpu":
+                continue
+            found = _GPU.fullmatch(item)
+            if found is None:
+                raise ValueError(f"gres detail: {item[:60]!r} is no count of GPUs")
+            counts[found["model"]] = counts.get(found["model"], 0) + int(found["count"])
+    return [(model, count) for model, count in counts.items() if count]
 
 
 def _gpu_item(item: str) -> tuple[str | None, Fraction]:

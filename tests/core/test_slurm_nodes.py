@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from accounting.domain.records import GpuPart, NodeFact
-from collectors.slurm.gres import gpus_of_detail, gpus_of_node, node_state, shards_of_node, state_words
+from collectors.slurm.gres import gpu_counts_of, gpus_of_node, node_state, shards_of_node, state_words
 from collectors.slurm.nodes import InventoryHeaderError, NodeInventory, read_nodes, read_nodes_json
 
 SINFO = b"NODELIST|PARTITION|GRES|CPUS|MEMORY|STATE|REASON\n"
@@ -176,5 +176,7 @@ def test_the_shards_of_a_node_are_counted_by_model(gres: str, expected: object) 
 
 def test_the_gpus_of_a_job_can_be_told_from_its_gres_detail() -> None:
     """C3-42."""
-    details = ["gpu:h100:1(IDX:0)", "gpu:h100:2(IDX:1-2),gpu:a100_3g.20gb:7(IDX:0-6)"]
-    assert [(part.model, round(part.gpus, 6)) for part in gpus_of_detail(details)] == [("h100", 3), ("a100_3g.20gb", 3)]
+    details = ["gpu:h100:1(IDX:0)", "gpu:h100:2(IDX:1-2),gpu:a100_3g.20gb:7(IDX:0-6)", "gpu:0", "(null)", "shard:4(0/4)"]
+    assert gpu_counts_of(details) == [("h100", 3), ("a100_3g.20gb", 7)]
+    with pytest.raises(ValueError, match="gres detail"):
+        gpu_counts_of(["gpu:h100:"])

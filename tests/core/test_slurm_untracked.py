@@ -12,8 +12,12 @@ import pytest
 from accounting.domain.records import UsageRecord
 from collectors.slurm.blocks import SacctBlocks
 from collectors.slurm.reader import SacctReader
+from collectors.slurm.rest.reader import RestReader
+from collectors.slurm.rest.versions import dialect_of
+from tests.core.slurm_rest.jobs import VERSIONS, live_job, state, stored_job
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
+LATER = datetime(2026, 12, 1, tzinfo=UTC)
 HEADER = b"JobID|Submit|Eligible|Start|End|State|AllocTRES|NodeList|ReqTRES\n"
 ON_A_GPU_NODE = (
     b"1|2026-03-01T00:00:00|2026-03-01T00:00:00|2026-03-01T00:00:00|2026-03-01T01:00:00|COMPLETED|cpu=8,node=1|g1|cpu=8\n"
@@ -48,3 +52,24 @@ def test_many_lines_at_a_time_are_read_alike() -> None:
     }
     assert told == {"1": None, "2": Decimal(0), "3": Decimal(2)}
     assert blocks.rejected_count == 0
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_the_books_do_not_count_is_told_by_the_gres_detail_of_what_runs(version: str) -> None:
+    counted = [{"type": "cpu", "name": "", "id": 1, "count": 4}, {"type": "node", "name": "", "id": 4, "count": 2}]
+    stored = stored_job(version, state={"current": state(version, "RUNNING"), "reason": "None"})
+    stored |= {"tres": {"allocated": counted, "requested": counted}, "time": stored["time"] | {"end": 0}}
+    submitted = live_job(version)["submit_time"]
+    live = live_job(
+        version,
+        job_id=7,
+        job_state=state(version, "RUNNING"),
+        nodes="gpu[01-02]",
+        start_time=submitted,
+        tres_alloc_str="cpu=4,node=2",
+        gres_detail=["gpu:h100:1(IDX:0)", "gpu:h100:2(IDX:1-2)"],
+    )
+    for waiting, expected in (((live,), Decimal(3)), ((), None)):
+        reader = RestReader([stored], waiting, dialect=dialect_of(version), cluster="lab", now=LATER, tracks_gpus=False)
+        assert [(record.external_id, record.gpus) for record in reader] == [("7", expected)]
+        assert reader.rejections == []

@@ -9,14 +9,15 @@ import pytest
 from django.db import transaction
 
 from accounting.domain.forecasts import Expectation, Runaway, Sample
-from accounting.ingest import ingest_nodes
-from accounting.models import RunawayRecord, SchedulerSample, StartEstimate
+from accounting.ingest import ingest_nodes, ingest_records
+from accounting.models import RunawayRecord, SchedulerSample, StartEstimate, UsageRecord
 from accounting.policy import ForecastResult, ingest_expectations, ingest_policy, ingest_runaways
 from estate.domain.nodes import GpuPart, NodeFact
 from estate.domain.policy import ConfigFact, PolicyFacts
 from estate.models import Cluster
 from estate.queries.inventory import shards_per_gpu
 from estate.queries.limits import tracks_gpus
+from tests.records import at, record, running
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 pytestmark = pytest.mark.django_db
@@ -121,3 +122,16 @@ def test_a_cluster_with_gpus_that_are_not_counted_is_known_by_its_set_up(
         with transaction.atomic():
             ingest_policy(slurm, PolicyFacts(config=config), as_of=NOON)
     assert tracks_gpus(slurm, minutes(1)) is expected
+
+
+def test_what_was_known_of_the_gpus_of_a_stay_is_not_forgotten_when_it_ends(slurm: Cluster) -> None:
+    """C3-42: the books of a cluster that does not count GPUs say nothing of them once a job has ended."""
+    silent = record(gpus=None, gpu_parts=())
+    for told, seen in ((running("1", seen=2), 2), (silent, 9)):
+        with transaction.atomic():
+            ingest_records(slurm, [told], observed_at=at(seen))
+    fact = UsageRecord.objects.get()
+    assert (fact.state, fact.ended_at, fact.gpus, fact.gpu_size, len(fact.gpu_model_ids)) == ("COMPLETED", at(3), 2, "2", 1)
+    with transaction.atomic():
+        ingest_records(slurm, [silent._replace(submitted_at=at(0.5))], observed_at=at(9))
+    assert UsageRecord.objects.get(submitted_at=at(0.5)).gpus is None

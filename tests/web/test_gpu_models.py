@@ -37,7 +37,7 @@ def as_user(name: str) -> Client:
 
 
 def gpu_seconds() -> dict[str, Decimal]:
-    names = dict(GpuModel.objects.values_list("id", "name"))
+    names: dict[int | None, str] = {model.pk: model.name for model in GpuModel.objects.all()}
     totals: dict[str, Decimal] = {}
     for model_id, seconds in UsageDay.objects.values_list("gpu_model_id", "gpu_seconds"):
         if seconds:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from collectors.slurm.gres import gpu_counts_of
 from collectors.slurm.rest.dialect import Dialect
 from collectors.slurm.rest.values import Json, moment, part, printed, state_list, text
 
@@ -44,7 +45,7 @@ def columns_of(job: Mapping[str, Json], dialect: Dialect) -> dict[str, str] | No
         "End": "Unknown",
         "TimelimitRaw": printed(number(job.get("time_limit"))),
         "ReqTRES": text(job.get("tres_req_str")),
-        "AllocTRES": "" if is_waiting else text(job.get("tres_alloc_str")),
+        "AllocTRES": "" if is_waiting else _allocated(job),
         "NNodes": printed(number(job.get("node_count"))),
         "NCPUS": "0" if is_waiting and not dialect.counts_waiting_cpus else printed(number(job.get("cpus"))),
         "NodeList": "None assigned" if is_waiting else text(job.get("nodes")),
@@ -56,6 +57,17 @@ def columns_of(job: Mapping[str, Json], dialect: Dialect) -> dict[str, str] | No
         "WCKey": text(job.get("wckey")),
         "Container": text(job.get("container")),
     }
+
+
+def _allocated(job: Mapping[str, Json]) -> str:
+    """What the job holds; on a cluster that does not count GPUs those of its gres detail (`gpu:h100:1(IDX:0)`, one text a node)."""
+    told, details = text(job.get("tres_alloc_str")), job.get("gres_detail")
+    if "gres/gpu" in told or not isinstance(details, list):
+        return told
+    counts = gpu_counts_of(each for each in details if isinstance(each, str))
+    return ",".join(
+        [*([told] if told else []), *(f"gres/gpu:{model}={count}" if model else f"gres/gpu={count}" for model, count in counts)]
+    )
 
 
 def _base_state(job: Mapping[str, Json]) -> str:

@@ -95,9 +95,12 @@ class RestReader:
     def __iter__(self) -> Iterator[UsageRecord]:
         only_live = {_key(record): record for record in self._records(self._waiting, self._parser.live)}
         for record in self._records(self._stored, self._parser.stored):
-            if only_live.pop(_key(record), None) is not None:
+            live = only_live.pop(_key(record), None)
+            if live is not None:
                 self.accepted_count -= 1
                 self.ignored_count += 1
+                if record.gpus is None and live.gpu_parts:
+                    record = record._replace(gpus=live.gpus, gpu_parts=live.gpu_parts)  # noqa: PLW2901 - the fuller of the two
             if record.state == "RESIZING":
                 self._segments.hold_back(record)
                 continue
