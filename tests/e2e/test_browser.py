@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 from pytest_django.live_server_helper import LiveServer
 
 from estate.models import Cluster, Project, User
+from tests.web.rules import take_in
 from tests.web.world import MARCH, WEEK, fill
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -29,6 +30,8 @@ PAGES = (
     "/estate/",
     "/estate/nodes/alpha/gpu03/",
     "/collectors/",
+    "/estate/clusters/alpha/limits/",
+    "/estate/gpu-models/?name=a100&means=NVIDIA-A100-SXM4-80GB",
 )
 WITH_CHART = PAGES[1:5]
 MOST_BYTES = 100_000
@@ -50,6 +53,7 @@ def browser() -> Iterator[Browser]:
 def session(lead: User, slurm: Cluster, vision: Project) -> str:
     """The session cookie of the lead, in an estate with usage."""
     fill(slurm)
+    take_in(slurm)
     client = Client()
     client.force_login(lead)
     return client.cookies["sessionid"].value
