@@ -7,7 +7,7 @@ COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --
 DEPLOYED := ESTATE_DATA='$(CURDIR)/var/check' DATABASE_URL=postgresql://estate@localhost/estate REDIS_URL=redis://localhost/0 \
 	SECRET_KEY=not-a-secret-only-long-enough-for-the-checks-0123456789 ALLOWED_HOSTS=estate.example.org
 
-.PHONY: setup run test check lock
+.PHONY: setup run test drill check lock
 .DELETE_ON_ERROR:
 
 setup: .venv/run.stamp
@@ -20,6 +20,10 @@ test: .venv/dev.stamp
 	@export ESTATE_DATA='$(CURDIR)/var/test'; \
 	trap '$(BIN)/python manage.py down' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; trap 'exit 129' HUP; \
 	$(BIN)/python -m pytest $(ARGS)
+
+# Twenty blows to a worker in the middle of a backfill; the tests deal three.
+drill: .venv/dev.stamp
+	DRILL_KILLS=20 ESTATE_DATA='$(CURDIR)/var/test' $(BIN)/python -m pytest tests/db/test_drill_backfill.py $(ARGS)
 
 check: .venv/dev.stamp
 	$(BIN)/ruff check .

@@ -12,7 +12,7 @@ from collectors import surveys
 
 # What each call does: notes its words and environment, then answers as the test laid down.
 SCRIPT = """#!{python}
-import json, os, pathlib, sys, time
+import calendar, json, os, pathlib, sys, time
 folder = pathlib.Path({folder!r})
 name = pathlib.Path(sys.argv[0]).name
 words = sys.argv[1:]
@@ -20,6 +20,10 @@ with (folder / "calls.jsonl").open("a") as calls:
     print(json.dumps([name, *words]), file=calls)
 (folder / "environment.json").write_text(json.dumps(dict(os.environ)))
 plan = json.loads((folder / "plan.json").read_text())
+def is_there(job, words):
+    ends = [word.partition("=")[2] for word in words if word.startswith(("--starttime", "--endtime"))]
+    first, last = (calendar.timegm(time.strptime(end, "%Y-%m-%dT%H:%M:%S")) for end in ends)
+    return int(job["Submit"]) < last and int(job["End"]) >= first
 if name == "squeue":
     sys.stdout.write(plan["squeue"])
     sys.exit(plan["squeue_exit"])
@@ -31,6 +35,8 @@ else:
     time.sleep(plan["seconds"])
     fields = next(word for word in words if word.startswith("--format=")).removeprefix("--format=").split(",")
     jobs = plan["jobs"] if not any(word.startswith("--jobs") for word in words) else plan["waiting"]
+    if plan["cut"]:
+        jobs = [job for job in jobs if is_there(job, words)]
     print("\\x1f".join(fields))
     for job in jobs:
         print("\\x1f".join(job.get(field, "") for field in fields))
@@ -48,7 +54,19 @@ exec env -i PATH="$PATH" sh -c "$last"
 FIELDS = [
     *("Account", "AllocCPUS", "AllocNodes", "AllocTRES", "Cluster", "Comment", "Container", "Elapsed", "ElapsedRaw", "Eligible"),
     *("End", "ExitCode", "JobID", "JobIDRaw", "JobName", "NCPUS", "NNodes", "NodeList", "Partition", "Priority", "QOS", "Reason"),
-    *("ReqTRES", "Reservation", "Start", "State", "SubmitLine", "Submit", "Suspended", "Timelimit", "TimelimitRaw", "UID", "User"),
+    *(
+        "ReqTRES",
+        "Reservation",
+        "Start",
+        "State",
+        "SubmitLine",
+        "Submit",
+        "Suspended",
+        "Timelimit",
+        "TimelimitRaw",
+        "UID",
+        "User",
+    ),
     "WCKey",
 ]
 
@@ -72,9 +90,8 @@ class FakeSlurm:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.facts: dict[str, object] = {
-            "fields": FIELDS, "jobs": [], "waiting": [], "squeue": "", "squeue_exit": 0, "exit": 0, "stderr": "", "seconds": 0.0,
-        }  # fmt: skip
+        self.facts: dict[str, object] = {"fields": FIELDS, "jobs": [], "waiting": [], "squeue": "", "squeue_exit": 0, "exit": 0}
+        self.facts |= {"stderr": "", "seconds": 0.0, "cut": False}
         self.plan()
 
     def plan(self, **facts: object) -> None:
@@ -100,13 +117,18 @@ class FakeSlurm:
 def fake_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
     """sacct, squeue and ssh that stand first on the PATH; nothing but records is asked for."""
     monkeypatch.setattr(surveys, "survey", lambda *_: [])
-    folder = tmp_path / "bin"
+    fake = FakeSlurm(made_in(tmp_path / "bin"))
+    monkeypatch.setenv("PATH", f"{fake.folder}:{os.environ['PATH']}")
+    return fake
+
+
+def made_in(folder: Path) -> Path:
+    """The stand-ins as executables in a new `folder`."""
     folder.mkdir()
     for name in ("sacct", "squeue"):
         _executable(folder / name, SCRIPT.format(python=os.path.realpath("/proc/self/exe"), folder=str(folder)))
     _executable(folder / "ssh", SSH.format(folder=folder))
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    return FakeSlurm(folder)
+    return folder
 
 
 def _executable(path: Path, text: str) -> None:

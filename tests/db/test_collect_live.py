@@ -233,7 +233,8 @@ def test_what_is_due_goes_before_the_past(source: Source, fake_slurm: FakeSlurm)
 
 def test_a_chunk_that_is_too_much_is_halved_and_one_that_fails_is_tried_later(source: Source, fake_slurm: FakeSlurm) -> None:
     now = timezone.now()
-    backfills.request(source, Span(now - timedelta(days=42), now - timedelta(days=40)))
+    span = Span(now - timedelta(days=40, hours=7), now - timedelta(days=40))
+    backfills.request(source, span)
     before = BackfillChunk.objects.count()
     fake_slurm.plan(exit=1, stderr="sacct: error: Too wide of a date range in query\n")
     collecting.backfill(source.pk, in_front=True)
@@ -241,7 +242,7 @@ def test_a_chunk_that_is_too_much_is_halved_and_one_that_fails_is_tried_later(so
     assert {chunk.end_at - chunk.start_at < timedelta(hours=2) for chunk in BackfillChunk.objects.all()} == {True}
 
     BackfillChunk.objects.all().delete()
-    backfills.request(source, Span(now - timedelta(days=42), now - timedelta(days=40)))
+    backfills.request(source, span)
     fake_slurm.plan(exit=1, stderr="sacct: error: no route\n")
     collecting.backfill(source.pk, in_front=True)
     assert BackfillChunk.objects.count() == before
@@ -304,16 +305,17 @@ def test_the_beat_rings_for_the_past_with_a_lower_priority(source: Source, monke
 
 
 def test_what_runs_by_the_books_but_is_in_no_answer_any_more_is_listed(source: Source, fake_slurm: FakeSlurm) -> None:
-    fake_slurm.plan(
-        jobs=[
-            a_job(1, ago(HOUR), start=ago(HOUR - 60), ElapsedRaw="3500"),
-            a_job(2, ago(HOUR), start=ago(HOUR - 60), ElapsedRaw="3500"),
-        ]
-    )
+    submitted = ago(HOUR)
+
+    def running(number: int, seconds: int) -> dict[str, str]:
+        return a_job(number, submitted, start=submitted + 60, ElapsedRaw=str(seconds))
+
+    fake_slurm.plan(jobs=[running(1, 3500), running(2, 3500)])
     collect(source)
     assert command("runaways")[0].count("\n") == 1, "all were seen just now"
     last_seen = UsageRecord.objects.get(external_id="2").last_seen_at
-    fake_slurm.plan(jobs=[a_job(1, ago(HOUR), start=ago(HOUR - 60), ElapsedRaw="3560")])
+    UsageRecord.objects.update(observed_at=timezone.now() - timedelta(minutes=5))
+    fake_slurm.plan(jobs=[running(1, 3560)])
 
     collect(source)
 
@@ -321,6 +323,16 @@ def test_what_runs_by_the_books_but_is_in_no_answer_any_more_is_listed(source: S
     assert [row[1] for row in rows] == ["job", "2"]
     assert rows[1][-1] == last_seen.isoformat()
     assert command("runaways", "--cluster", "beta")[0].count("\n") == 1
+
+
+def test_a_job_that_is_told_of_in_the_same_words_a_moment_later_is_no_runaway(source: Source, fake_slurm: FakeSlurm) -> None:
+    submitted = ago(HOUR)
+    fake_slurm.plan(jobs=[a_job(1, submitted, start=submitted + 60, ElapsedRaw="3500")])
+
+    collect(source)
+    collect(source)
+
+    assert command("runaways")[0].count("\n") == 1
 
 
 # Commands

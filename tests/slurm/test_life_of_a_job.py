@@ -47,6 +47,10 @@ def test_a_job_waits_runs_and_ends_on_the_pages_with_no_action_by_anyone(
     def page(path: str) -> str:
         return client.get(path).content.decode()
 
+    def waiting_now() -> int:
+        count: int = client.get(f"/queues/?{days}&partition=interactive").context["waiting_count"]
+        return count
+
     def record() -> UsageRecord | None:
         return UsageRecord.objects.filter(external_id=job_id).first()
 
@@ -65,11 +69,12 @@ def test_a_job_waits_runs_and_ends_on_the_pages_with_no_action_by_anyone(
             waiting = record()
             assert waiting is not None
             assert (waiting.started_at, waiting.ended_at) == (None, None)
-            assert "interactive" in page(f"/queues/?{days}")
+            assert waiting_now() == 1
 
             slurm_bed.run("scontrol", "release", job_id)
             until(lambda: (found := record()) is not None and found.started_at is not None, "running")
             until(lambda: _used(report("usage", "partition"), "interactive") > 0, "in use")
+            assert waiting_now() == 0
             assert "gpu04" in page(f"/utilisation/?{days}")
 
             slurm_bed.run("scancel", job_id)

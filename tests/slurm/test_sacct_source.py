@@ -12,6 +12,7 @@ from django.utils import timezone
 from accounting.models import UsageRecord
 from collectors import collecting
 from collectors.models import Run, RunStatus, Source
+from collectors.queries.runaways import runaways
 from estate.models import Cluster
 from tests.slurm.conftest import TestBed
 
@@ -79,6 +80,14 @@ def test_asking_again_changes_nothing_that_has_ended(source: Source, mixed_jobs:
     assert again.window_from is not None
     assert again.asked_at is not None
     assert timedelta(hours=47) < again.asked_at - again.window_from < timedelta(hours=49), "the short look back"
+
+
+def test_what_slurm_still_tells_of_is_no_runaway(source: Source, mixed_jobs: dict[str, str]) -> None:
+    collect(source)
+    collect(source)
+
+    assert UsageRecord.objects.filter(ended_at__isnull=True).exists()
+    assert [(lost.display_id, lost.state) for lost in runaways()] == []
 
 
 def test_a_cluster_of_another_name_is_refused_line_by_line(source: Source, mixed_jobs: dict[str, str]) -> None:
