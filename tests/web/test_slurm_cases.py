@@ -20,8 +20,9 @@ from tests.cases import case
 from tests.db.slurm_cases.world import MARCH as MARCH_DAYS
 from tests.db.slurm_cases.world import UTC_ZONE, load
 from tests.records import record
-from tests.web import test_limits
 from tests.web.reports import body
+from tests.web.test_limits import PATH as LIMITS
+from tests.web.test_limits import take_in
 from tests.web.world import MARCH, PAGES, REPORT_PAGES, fill
 
 pytestmark = pytest.mark.django_db
@@ -129,7 +130,7 @@ def test_a_page_asks_as_much_of_wide_jobs_and_many_as_of_few(
 @case(89)
 def test_what_the_scheduler_counts_with_decay_stands_under_its_own_name(as_lead: Client, world: Cluster, case: object) -> None:
     """Beside what was used, which never decays."""
-    test_limits.take_in(world)
-    text = as_lead.get(test_limits.PATH).content.decode()
+    take_in(world)
+    text = as_lead.get(LIMITS).content.decode()
     assert "Decayed usage" in text
     assert "usage halves every" in text

@@ -8,7 +8,6 @@ Everything that is not of the expected type raises ValueError, so that the job i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any, NoReturn
 
 Json = Any
@@ -36,7 +35,7 @@ def part(job: Mapping[str, Json], *path: str) -> Json:
     for key in path:
         if value is None:
             return None
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             refuse(f"{'.'.join(path)}: an object was expected before {key!r}")
         value = value.get(key)
     return value
@@ -44,7 +43,7 @@ def part(job: Mapping[str, Json], *path: str) -> Json:
 
 def text(value: Json) -> str:
     """A string; null is empty. Raises ValueError for anything that PostgreSQL or UTF-8 cannot hold."""
-    if value is None:
+    if value is None or value == "":
         return ""
     if not isinstance(value, str):
         refuse(f"{value!r:.40} is no text")
@@ -66,7 +65,7 @@ def plain_number(value: Json) -> int | str | None:
 
 def flagged_number(value: Json) -> int | str | None:
     """`{"set", "infinite", "number"}`: the number, UNLIMITED, or None when it is not set. A plain number is read as such."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return plain_number(value)
     if value.get("infinite") is True:
         return INFINITE
@@ -76,10 +75,10 @@ def flagged_number(value: Json) -> int | str | None:
 
 
 def _whole(value: Json) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | Decimal | float):
-        refuse(f"{value!r:.40} is no whole number")
-    # The bound comes first: a number like 1E+999999 must not be written out.
-    if not -LARGEST < value < LARGEST or value != int(value):
+    if type(value) is int:
+        return value
+    # The bound comes first: a number like 1e999 is infinite.
+    if type(value) is not float or not -LARGEST < value < LARGEST or value != int(value):
         refuse(f"{value!r:.40} is no whole number")
     return int(value)
 

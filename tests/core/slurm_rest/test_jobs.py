@@ -168,7 +168,7 @@ def test_gpus_are_counted_as_in_a_tres_string(allocated: list[tuple[str, str, in
         pytest.param({"name": "x" * 70_000}, "more than the", id="endless name"),
         pytest.param({"name": 7}, "no text", id="a number as a name"),
         pytest.param({"job_id": True}, "no whole number", id="a truth as an id"),
-        pytest.param({"job_id": Decimal("1E+999999")}, "no whole number", id="an endless id"),
+        pytest.param({"job_id": 10**30}, "no job id", id="an endless id"),
         pytest.param({"job_id": float("inf")}, "no whole number", id="an infinite id"),
         pytest.param({"job_id": 0.5}, "no whole number", id="half an id"),
         pytest.param({"state": {"current": []}}, "no state", id="no state"),
