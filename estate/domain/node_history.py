@@ -22,16 +22,18 @@ class Span(NamedTuple):
     author: str = ""
 
 
-def filled(seen: Sequence[tuple[datetime, datetime]], up_at: Sequence[datetime], evidence: Iterable[Span]) -> list[Span]:
+def filled(seen: Sequence[tuple[datetime, datetime]], looks: Sequence[datetime], evidence: Iterable[Span]) -> list[Span]:
     """Spans out of `evidence` for the time that `seen` spans do not cover, in order, none overlapping another.
 
-    `up_at` are the moments, in order, at which the node was seen up: what the history says from there on is not believed, so that a
-    span ends at the first of them that falls into it. Planned down counts before down before reserved; then what began earlier.
+    `looks` are the moments, in order, at which the node was looked at: at those outside of `seen` it was up, and what the history says
+    from there on is not believed, so that a span ends at the first of them that falls into it. Planned down counts before down before
+    reserved; then what began earlier.
     """
-    taken = sorted(seen)
+    seen = sorted(seen)
+    taken = list(seen)
     spans: list[Span] = []
     for span in sorted(evidence, key=lambda each: (RANK[each.condition], each.start, each.end)):
-        until = min(span.end, _first_at_or_after(up_at, span.start))
+        until = min(span.end, _first_up(looks, seen, span.start))
         for start, end in gaps(span.start, until, taken):
             spans.append(span._replace(start=start, end=end))
             taken.append((start, end))
@@ -56,6 +58,12 @@ def gaps(start: datetime, end: datetime, taken: Sequence[tuple[datetime, datetim
     return found
 
 
-def _first_at_or_after(moments: Sequence[datetime], start: datetime) -> datetime:
-    at = bisect_left(moments, start)
-    return moments[at] if at < len(moments) else FOREVER
+def _first_up(looks: Sequence[datetime], seen: Sequence[tuple[datetime, datetime]], start: datetime) -> datetime:
+    """The first look from `start` on that no seen span covers."""
+    at = bisect_left(looks, start)
+    for first, last in seen:
+        if at == len(looks) or looks[at] < first:
+            break
+        if looks[at] < last:
+            at = bisect_left(looks, last, at)
+    return looks[at] if at < len(looks) else FOREVER

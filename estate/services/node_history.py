@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -37,13 +36,9 @@ def lift(cluster_id: int, since: datetime, also: Iterable[str] = ()) -> Lifted:
 def lay(lifted: Lifted) -> datetime | None:
     """Build the history of the lifted nodes from the evidence; returns the first instant at which it is another one than before."""
     evidence = _evidence(lifted.cluster_id, lifted.node_ids)
-    moments = _moments(lifted.cluster_id, [span.start for spans in evidence.values() for span in spans])
+    looks = _looks(lifted.cluster_id, [span.start for spans in evidence.values() for span in spans])
     seen = _seen(evidence)
-    after = {
-        (node_id, span)
-        for node_id, spans in evidence.items()
-        for span in filled(seen.get(node_id, []), _up_at(moments, seen.get(node_id, [])), spans)
-    }
+    after = {(node_id, span) for node_id, spans in evidence.items() for span in filled(seen.get(node_id, []), looks, spans)}
     NodeState.objects.bulk_create([_row(node_id, span) for node_id, span in sorted(after)], batch_size=1000)
     return min((span.start for _, span in lifted.before ^ after), default=None)
 
@@ -80,7 +75,7 @@ def _evidence(cluster_id: int, nodes: dict[str, int]) -> dict[int, list[Span]]:
     return spans
 
 
-def _moments(cluster_id: int, starts: Sequence[datetime]) -> list[datetime]:
+def _looks(cluster_id: int, starts: Sequence[datetime]) -> list[datetime]:
     """When the cluster was looked at, from the earliest evidence on."""
     if not starts:
         return []
@@ -93,17 +88,6 @@ def _seen(node_ids: Iterable[int]) -> dict[int, list[Seen]]:
     for row in NodeState.objects.filter(source=StateSource.SNAPSHOT, node__in=list(node_ids)).order_by("valid_during"):
         seen.setdefault(row.node_id, []).append((row.valid_during.lower, row.valid_during.upper or FOREVER))
     return seen
-
-
-def _up_at(moments: list[datetime], seen: Sequence[Seen]) -> list[datetime]:
-    """The moments that no seen span covers."""
-    up: list[datetime] = []
-    at = 0
-    for start, end in seen:
-        until = bisect_left(moments, start, at)
-        up += moments[at:until]
-        at = bisect_left(moments, end, until)
-    return up + moments[at:]
 
 
 def _span(row: NodeState) -> Span:

@@ -57,7 +57,7 @@ def test_a_collection_tells_nodes_rules_and_outlook(source: Source) -> None:
     drained = NodeState.objects.get(node__name="gpu03", valid_during__upper_inf=True)
     assert (drained.condition, drained.reason, drained.author) == ("down", "ECC errors, GPU 3|see ticket", "root")
     assert drained.reason_at is not None
-    failure = NodeEventRecord.objects.get(node__name="gpu06")
+    failure = NodeEventRecord.objects.get(node__name="gpu06", reason="Not responding")
     assert (failure.condition, failure.state, failure.reason) == ("down", "DOWN*", "Not responding")
     assert NodeState.objects.filter(node__name="gpu06", source="history", valid_during__startswith=failure.started_at).exists()
 
