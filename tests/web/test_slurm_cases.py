@@ -21,8 +21,8 @@ from tests.db.slurm_cases.world import MARCH as MARCH_DAYS
 from tests.db.slurm_cases.world import UTC_ZONE, load
 from tests.records import record
 from tests.web.reports import body
+from tests.web.rules import take_in
 from tests.web.test_limits import PATH as LIMITS
-from tests.web.test_limits import take_in
 from tests.web.world import MARCH, PAGES, REPORT_PAGES, fill
 
 pytestmark = pytest.mark.django_db
