@@ -65,6 +65,11 @@ def note_intake(cluster: Cluster, input_name: str, rejected_count: int) -> None:
     Intake.objects.update_or_create(cluster=cluster, input_name=input_name[:1024], defaults={"rejected_count": rejected_count})
 
 
+def note_asked(cluster: Cluster, asked_at: datetime) -> None:
+    """A live source was asked at `asked_at` for all that runs and waits: usage is known to then, even if nothing was told."""
+    ClusterCoverage.objects.filter(cluster=cluster, through_at__lt=asked_at).update(through_at=asked_at)
+
+
 def mark_dirty(cursor: CursorWrapper, cluster_id: int, first: datetime, last: datetime) -> int:
     """Mark the reporting days from that of `first` to that of `last` dirty; returns how many are new."""
     zone = ZoneInfo(settings.ESTATE_ZONE)

@@ -14,7 +14,7 @@ from accounting.ingest import ingest_records, note_intake
 from collectors import asking, runs
 from collectors.files import InputError
 from collectors.models import Rejection, Run, RunStatus
-from collectors.slurm.reader import SacctHeaderError, SacctReader
+from collectors.slurm.reader import SacctHeaderError
 
 KIND = "replay"
 
@@ -53,7 +53,7 @@ def replay(run: Run) -> runs.Outcome:
     return runs.outcome_of(again, list(reader.rejections))
 
 
-def _reader(run: Run, refused: Sequence[Rejection]) -> tuple[SacctReader, list[int]]:
+def _reader(run: Run, refused: Sequence[Rejection]) -> tuple[runs.Reader, list[int]]:
     """A reader of a dump of the refused lines, and the line number of each in it. Lines that did not stand together are kept apart by
     the header, so that none is joined to another."""
     lines, at = [run.header], []
@@ -66,7 +66,7 @@ def _reader(run: Run, refused: Sequence[Rejection]) -> tuple[SacctReader, list[i
     zone = ZoneInfo("UTC") if live else run.cluster.zone_info
     name = asking.cluster_name(run.source) if live and run.source is not None else run.cluster.name
     try:
-        return SacctReader(_encoded(lines), cluster=name, zone=zone, now=run.asked_at or run.started_at), at
+        return runs.lines_dump(_encoded(lines), run.cluster, name, zone, run.asked_at or run.started_at).reader, at
     except SacctHeaderError as exc:
         raise InputError(f"run {run.pk}: {exc}") from exc
 

@@ -18,7 +18,7 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from accounting.domain.records import Rejected, UsageRecord
-from accounting.ingest import ingest_nodes, ingest_records, note_intake
+from accounting.ingest import ingest_nodes, ingest_records, note_asked, note_intake
 from collectors import asking, backfills, files, leases
 from collectors.files import InputError, Meter, no_meter
 from collectors.inventories import read_inventory
@@ -98,7 +98,7 @@ class Counts(NamedTuple):
     ignored_count: int
 
 
-class _Reader(Protocol):
+class Reader(Protocol):
     """Iterate it once for the records; its counts and rejections grow meanwhile."""
 
     line_count: int
@@ -113,11 +113,11 @@ class _Reader(Protocol):
 class _Dump(NamedTuple):
     """What is read, and the header under which its refused lines can be read again."""
 
-    reader: _Reader
+    reader: Reader
     header: str
 
 
-def _lines_dump(lines: Iterator[bytes], cluster: Cluster, name: str, zone: ZoneInfo, now: datetime) -> _Dump:
+def lines_dump(lines: Iterator[bytes], cluster: Cluster, name: str, zone: ZoneInfo, now: datetime) -> _Dump:
     """A dump of `cluster`, which the dump calls `name`. Raises SacctHeaderError."""
     first = next(lines, b"")
     shards, tracked = shards_per_gpu(cluster), tracks_gpus(cluster, now)
@@ -130,13 +130,13 @@ def _answer_dump(question: Question | RestQuestion, source: Source, now: datetim
     if isinstance(question, RestQuestion):
         shards, tracked = shards_per_gpu(source.cluster), tracks_gpus(source.cluster, now)
         return _Dump(question.reader(now, shards_per_gpu=shards, tracks_gpus=tracked), question.header)
-    return _lines_dump(question.lines(), source.cluster, asking.cluster_name(source), ZoneInfo("UTC"), now)
+    return lines_dump(question.lines(), source.cluster, asking.cluster_name(source), ZoneInfo("UTC"), now)
 
 
 class _Sieve:
     """Hands records on and takes the rejections off the reader as they come: a bounded number is kept."""
 
-    def __init__(self, reader: _Reader) -> None:
+    def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self.kept: list[Rejected] = []
 
@@ -221,7 +221,7 @@ def count_sacct(cluster: Cluster, path: str) -> Counts:
 
 def _dump(cluster: Cluster, name: str, lines: Iterator[bytes], now: datetime) -> _Dump:
     try:
-        return _lines_dump(lines, cluster, cluster.name, cluster.zone_info, now)
+        return lines_dump(lines, cluster, cluster.name, cluster.zone_info, now)
     except SacctHeaderError as exc:
         raise InputError(f"{name}: {exc}") from exc
 
@@ -324,6 +324,7 @@ def _remember(held: Held, through_at: datetime | None) -> None:
 
 def _advance(source: Source, window: Window, asked_at: datetime) -> None:
     """The source was asked for all up to `asked_at`; whatever lies too far back to be asked at once becomes part of its backfill."""
+    note_asked(source.cluster, asked_at)
     source.watermark_at = asked_at
     if window.is_long:
         source.reread_at = asked_at

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Sum
+from django.db.models import Count, OuterRef, Subquery, Sum
 
 from accounting.domain.reports import Scope
-from accounting.models import UsageRecord
+from accounting.models import ClusterCoverage, UsageRecord
 from accounting.queries.memory import remembered
+
+LOST_AFTER = timedelta(hours=48)
 
 
 class Waiting(NamedTuple):
@@ -24,9 +27,13 @@ class Waiting(NamedTuple):
 def waiting_now(scope: Scope) -> dict[tuple[str, str], Waiting]:
     """Waiting records by (cluster, partition) as of each cluster's last sighting; a record for several partitions has their list.
 
+    One that a live source has not told of for two days is lost, not waiting (its end was never written).
+
     The counts of a queue are no secret of a project: who waits is not in them.
     """
+    known = ClusterCoverage.objects.filter(cluster=OuterRef("cluster")).values("through_at")
     rows = UsageRecord.objects.filter(started_at__isnull=True, ended_at__isnull=True)
+    rows = rows.exclude(observed_at__isnull=False, last_seen_at__lt=Subquery(known) - LOST_AFTER)
     if scope.clusters:
         rows = rows.filter(cluster__name__in=scope.clusters)
     if scope.partitions:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import io
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounting import rollups
-from accounting.ingest import ingest_nodes, ingest_records
+from accounting.domain.reports import Scope
+from accounting.ingest import ingest_nodes, ingest_records, note_asked
 from accounting.models import Intake, UsageRecord
-from accounting.queries.cluster_quality import oddities
+from accounting.queries.cluster_quality import coverage_of, oddities
 from accounting.queries.freshness import Coverage
+from accounting.queries.waiting import waiting_now
 from collectors import backfills, replaying, runs
 from collectors.files import InputError
 from collectors.models import BackfillChunk, Rejection, Run, Source
@@ -25,7 +29,7 @@ from collectors.windows import Span
 from estate.domain.nodes import GpuPart, NodeFact
 from estate.models import Cluster, Project, User
 from tests.db.dumps import BROKEN, HEADER, job, write
-from tests.records import record
+from tests.records import record, waiting
 
 pytestmark = pytest.mark.django_db
 
@@ -239,6 +243,18 @@ def test_a_replay_twice_takes_nothing_in_twice(bad_run: Run) -> None:
     assert UsageRecord.objects.count() == 2
 
 
+def test_all_that_can_be_read_again_is_by_command(bad_run: Run) -> None:
+    Rejection.objects.filter(line_number=4).update(raw=job(2))
+    said = io.StringIO()
+
+    call_command("collect", "replay", stderr=said)
+
+    assert "1 of 2 lines that run" in said.getvalue()
+    assert UsageRecord.objects.count() == 2
+    with pytest.raises(CommandError, match="there is no run 999999"):
+        call_command("collect", "replay", "999999")
+
+
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [("x" * 2000, "too many fields"), (job(9), "byte 7 of the line is no valid UTF-8"), (job(9), "the line has a NUL character")],
@@ -283,3 +299,21 @@ def test_lines_of_a_live_source_are_read_in_epochs_as_of_when_it_was_asked(slurm
 
     found = UsageRecord.objects.get()
     assert (found.submitted_at, found.observed_at, found.last_seen_at) == (NOON, run.asked_at, run.asked_at)
+
+
+# What is known
+
+
+def test_a_cluster_on_which_nothing_happens_is_known_all_the_same(slurm: Cluster) -> None:
+    load(slurm, record("1"))
+
+    note_asked(slurm, NOON + timedelta(days=30))
+
+    assert coverage_of(slurm.pk) == Coverage(record("1").submitted_at, NOON + timedelta(days=30))
+
+
+def test_a_record_that_got_lost_while_it_waited_is_not_waiting_now(slurm: Cluster) -> None:
+    load(slurm, waiting("lost"), observed_at=NOON + timedelta(days=1))
+    load(slurm, waiting("new"), observed_at=NOON + timedelta(days=3, hours=1))
+
+    assert waiting_now(Scope())[("alpha", "train")].record_count == 1

@@ -16,11 +16,11 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from accounting import rollups
-from collectors import asking, backfills, collecting, files, inventories, runs, surveys
+from collectors import asking, backfills, collecting, files, inventories, replaying, runs, surveys
 from collectors.clusters import cluster_for, made_for
 from collectors.files import InputError, Meter
 from collectors.management.arguments import in_zone_of, instant, interval, zone_name
-from collectors.models import LIVE_KINDS, Source, SourceKind
+from collectors.models import LIVE_KINDS, Run, Source, SourceKind
 from collectors.queries.runaways import runaways
 from collectors.slurm.command import CommandError as ToolError
 from collectors.slurm.live import probe
@@ -36,7 +36,7 @@ class Command(BaseCommand):
     help = "Bring facts in: import saved dumps, run a configured source, add or list sources."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        verbs = parser.add_subparsers(dest="verb", required=True, metavar="import|run|backfill|runaways|source")
+        verbs = parser.add_subparsers(dest="verb", required=True, metavar="import|run|backfill|replay|runaways|source")
         self._add_import(verbs.add_parser("import", help="take in saved dumps"))
         run = verbs.add_parser("run", help="run one configured source, once")
         run.add_argument("source", help="name of the source; `collect source list` shows them")
@@ -54,6 +54,9 @@ class Command(BaseCommand):
         )
         lost.add_argument("--cluster", metavar="NAME", help="of this cluster only")
         lost.set_defaults(act=self.list_runaways)
+        replay = verbs.add_parser("replay", help="read refused lines again from their kept text, after a fix")
+        replay.add_argument("runs", nargs="*", type=int, metavar="RUN", help="number of a run; default: all that have such lines")
+        replay.set_defaults(act=self.replay)
         self._add_source(verbs.add_parser("source", help="configure sources"))
 
     def _add_import(self, parser: CommandParser) -> None:
@@ -198,6 +201,16 @@ class Command(BaseCommand):
         self._summary(done.outcomes, done.day_count, time.perf_counter() - began, "records")
         if done.failures:
             raise CommandError("; ".join(dict.fromkeys(done.failures)))
+
+    def replay(self, options: dict[str, Any]) -> None:
+        chosen = Run.objects.filter(pk__in=options["runs"]) if options["runs"] else replaying.open_runs()
+        if missing := sorted(set(options["runs"]) - set(chosen.values_list("pk", flat=True))):
+            raise CommandError(f"there is no run {missing[0]}; the page Collectors shows them")
+        began = time.perf_counter()
+        outcomes = [replaying.replay(run) for run in chosen.select_related("cluster", "source__cluster").order_by("pk")]
+        self._summary(outcomes, rollups.rebuild() if outcomes else 0, time.perf_counter() - began, "records")
+        if not outcomes:
+            self._say("no refused line is left whose whole text is kept")
 
     def list_runaways(self, options: dict[str, Any]) -> None:
         self.stdout.write("cluster\tjob\tstate\tuser\taccount\tpartition\tgpus\tstarted_at\tlast_seen_at")
