@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -11,9 +12,13 @@ from urllib.parse import urlsplit
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.test import Client
+from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
+from collectors import backfills
+from collectors.models import Rejection, Run, Source
+from collectors.windows import Span
 from estate.models import Cluster, Project, User
 from tests.web.rules import take_in
 from tests.web.world import MARCH, WEEK, fill
@@ -30,6 +35,7 @@ PAGES = (
     "/estate/",
     "/estate/nodes/alpha/gpu03/",
     "/collectors/",
+    "/collectors/clusters/alpha/",
     "/estate/clusters/alpha/limits/",
     "/estate/gpu-models/?name=a100&means=NVIDIA-A100-SXM4-80GB",
 )
@@ -57,6 +63,18 @@ def session(lead: User, slurm: Cluster, vision: Project) -> str:
     client = Client()
     client.force_login(lead)
     return client.cookies["sessionid"].value
+
+
+def _collected(cluster: Cluster) -> None:
+    """A source with a past that is being read, a run with refused lines, and records that got lost."""
+    now = timezone.now()
+    source = Source.objects.create(name="alpha-sacct", cluster=cluster, kind="sacct", next_due_at=now, watermark_at=now)
+    backfills.request(source, Span(now - timedelta(days=60), now - timedelta(days=40)))
+    run = Run.objects.create(
+        cluster=cluster, source=source, kind="sacct", input_name="sacct", status="done", header="JobID|State", line_count=1,
+        rejected_count=1, finished_at=now, window_from=now - timedelta(days=2), window_to=now,
+    )  # fmt: skip
+    Rejection.objects.create(run=run, line_number=2, raw="x", reason="2 columns where the header has 3")
 
 
 @pytest.fixture
