@@ -2,19 +2,22 @@
 
 from accounting.models.forecasts import RunawayRecord, SchedulerSample, StartEstimate
 from accounting.models.rates import Rate
-from accounting.models.usage import ClusterCoverage, DirtyDay, Intake, NodeHour, RollupZone, UsageDay, UsageHour, UsageRecord
+from accounting.models.rollups import DirtyDay, NodeDay, QueueDay, RollupZone, UsageDay, UsageKey, UserDay
+from accounting.models.usage import ClusterCoverage, Intake, UsageRecord
 
 __all__ = [
     "ClusterCoverage",
     "DirtyDay",
     "Intake",
-    "NodeHour",
+    "NodeDay",
+    "QueueDay",
     "Rate",
     "RollupZone",
     "RunawayRecord",
     "SchedulerSample",
     "StartEstimate",
     "UsageDay",
-    "UsageHour",
+    "UsageKey",
     "UsageRecord",
+    "UserDay",
 ]

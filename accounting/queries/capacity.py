@@ -1,7 +1,7 @@
 """What the GPUs of the estate did (report `capacity`): reported = allocated + reserved idle + idle + planned down + down + unknown.
 
-Reported and the states come from the dated inventory, the allocated part from the hourly rollup of nodes. Outside the time in which a
-cluster's usage is known, its GPUs are unknown; the future is not reported at all.
+Reported and the states come from the dated inventory, the allocated part from the daily rollup of nodes (hours from the facts). Outside
+the time in which a cluster's usage is known, its GPUs are unknown; the future is not reported at all.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from django.conf import settings
 from django.db import connection
 
 from accounting.domain.reports import ReportError, ReportRequest, Value
+from accounting.queries import lines, placement
 from accounting.queries.dimensions import NODE_FILTERS, OF_NODES, compose
-from accounting.queries.sources import stored_zone
+from accounting.queries.sources import dirty_span, stored_zone
 from estate.domain import periods
+from estate.models import Cluster
 
 DIMENSIONS = ["cluster", "scheduler", "partition", "pool", "gpu_model", "node", "day", "week", "hour", "month"]
 MOST_BUCKETS = 20_000
@@ -47,59 +49,66 @@ class CapacityRow(NamedTuple):
         return self.reported - self.allocated - self.reserved_idle - self.planned_down - self.down - self.unknown
 
 
-_SECONDS = "extract(epoch FROM upper({0}) - lower({0}))"
-
+# Instants are cut to whole seconds, as in `queries.lines`: so the parts fit together.
 CAPACITY = f"""
 WITH bucket AS (
-    SELECT day, at, tstzrange(at, until) AS span
-    FROM unnest(%(days)s::date[], %(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS b (day, at, until)
-), owned AS (
-    SELECT node.cluster_id, inventory.node_id, inventory.gpu_model_id, inventory.gpu_count, day, at,
-           inventory.valid_during * bucket.span AS span,
-           coalesce(tstzrange(coverage.first_at, coverage.through_at), 'empty') AS known
+    SELECT * FROM unnest(%(bucket_days)s::date[], %(starts)s::timestamptz[], %(sinces)s::bigint[], %(untils)s::bigint[])
+                  AS b (day, at, bucket_since, bucket_until)
+), span AS MATERIALIZED (
+    SELECT node.cluster_id, node_id, gpu_model_id, gpu_count,
+           {lines.since("inventory.valid_during")} AS owned_since, {lines.until("inventory.valid_during")} AS owned_until,
+           coalesce({lines.epoch("first_at")}, 0) AS known_since, coalesce({lines.epoch("through_at")}, 0) AS known_until
     FROM estate_nodeinventory inventory
     JOIN estate_node node ON node.id = inventory.node_id
     LEFT JOIN accounting_clustercoverage coverage ON coverage.cluster_id = node.cluster_id
-    JOIN bucket ON inventory.valid_during && bucket.span
-    WHERE inventory.gpu_count > 0
+    WHERE inventory.gpu_count > 0 AND inventory.valid_during && tstzrange(%(from)s, %(through)s)
+), condition AS MATERIALIZED (
+    SELECT cluster_id, node_id, gpu_model_id, gpu_count, condition,
+           greatest(owned_since, known_since, {lines.since("state.valid_during")}) AS state_since,
+           least(owned_until, known_until, {lines.until("state.valid_during")}) AS state_until
+    FROM estate_nodestate state JOIN span USING (node_id) WHERE state.valid_during && tstzrange(%(from)s, %(through)s)
 ), f AS (
-    SELECT cluster_id, node_id, gpu_model_id, day, at,
-           gpu_count * {_SECONDS.format("span")} AS reported,
-           gpu_count * ({_SECONDS.format("span")} - coalesce({_SECONDS.format("(span * known)")}, 0)) AS unknown,
-           0::numeric AS planned_down, 0::numeric AS down, 0::numeric AS reserved, 0::numeric AS allocated, 0::numeric AS sharing,
+    SELECT cluster_id, node_id, gpu_model_id, day, at, gpu_count * (until - since) AS reported,
+           gpu_count * (until - since - greatest(0, least(until, known_until) - greatest(since, known_since))) AS unknown,
+           0::bigint AS planned_down, 0::bigint AS down, 0::bigint AS reserved, 0::numeric AS allocated, 0::numeric AS sharing,
            0::numeric AS unplaced
-    FROM owned
+    FROM span JOIN bucket ON owned_since < bucket_until AND owned_until > bucket_since
+    CROSS JOIN LATERAL (SELECT greatest(owned_since, bucket_since) AS since, least(owned_until, bucket_until) AS until) AS part
     UNION ALL
-    SELECT cluster_id, owned.node_id, gpu_model_id, day, at, 0, 0,
+    SELECT cluster_id, node_id, gpu_model_id, day, at, 0, 0,
            CASE WHEN condition = 'planned_down' THEN seconds ELSE 0 END, CASE WHEN condition = 'down' THEN seconds ELSE 0 END,
            CASE WHEN condition = 'reserved' THEN seconds ELSE 0 END, 0, 0, 0
-    FROM owned JOIN estate_nodestate state ON state.node_id = owned.node_id AND state.valid_during && owned.span
+    FROM condition JOIN bucket ON state_since < bucket_until AND state_until > bucket_since AND state_since < state_until
     CROSS JOIN LATERAL (
-        SELECT gpu_count * coalesce({_SECONDS.format("(state.valid_during * span * known)")}, 0) AS seconds
-    ) AS gpu_time
+        SELECT gpu_count * (least(state_until, bucket_until) - greatest(state_since, bucket_since)) AS seconds
+    ) AS part
     UNION ALL
-    SELECT cluster_id, node_id, gpu_model_id, held.day, coalesce(bucket.at, held.at), 0, 0, -planned, -down, -reserved,
-           allocated, sharing, unplaced
-    FROM ({{held}}) AS held LEFT JOIN bucket ON bucket.day = held.day AND {{on_days}}
+    SELECT cluster_id, node_id, gpu_model_id, held.day, held.at, 0, 0, -planned, -down, -reserved, allocated, sharing, unplaced
+    FROM ({{held}}) AS held
 )
 SELECT {{selected}} sum(reported), sum(allocated), sum(reserved), sum(planned_down), sum(down), sum(unknown),
        sum(sharing), sum(unplaced)
 FROM f {{joins}} WHERE {{condition}} {{grouping}}
 """
 
-
-# Days are summed before anything is joined to them: a node has a row an hour, and is in several partitions.
 HELD_BY_DAY = """
-    SELECT cluster_id, node_id, gpu_model_id, day, min(hour_at) AS at, sum(planned_allocated_gpu_seconds) AS planned,
-           sum(down_allocated_gpu_seconds) AS down, sum(reserved_allocated_gpu_seconds) AS reserved,
-           sum(allocated_gpu_seconds) AS allocated, sum(sharing_gpu_seconds) AS sharing, sum(unplaced_gpu_seconds) AS unplaced
-    FROM accounting_nodehour WHERE day >= %(first)s AND day < %(last)s GROUP BY cluster_id, node_id, gpu_model_id, day
+    SELECT cluster_id, node_id, gpu_model_id, day, at, planned_allocated_gpu_seconds AS planned, down_allocated_gpu_seconds AS down,
+           reserved_allocated_gpu_seconds AS reserved, allocated_gpu_seconds AS allocated, sharing_gpu_seconds AS sharing,
+           unplaced_gpu_seconds AS unplaced
+    FROM accounting_nodeday held LEFT JOIN bucket USING (day) WHERE day >= %(first)s AND day < %(last)s
 """
-HELD_BY_HOUR = """
-    SELECT cluster_id, node_id, gpu_model_id, day, hour_at AS at, planned_allocated_gpu_seconds AS planned,
-           down_allocated_gpu_seconds AS down, reserved_allocated_gpu_seconds AS reserved, allocated_gpu_seconds AS allocated,
-           sharing_gpu_seconds AS sharing, unplaced_gpu_seconds AS unplaced
-    FROM accounting_nodehour WHERE day >= %(first)s AND day < %(last)s
+HELD_ON_CLEAN_DAYS = f"""
+    {HELD_BY_DAY} AND NOT EXISTS (
+        SELECT FROM accounting_dirtyday dirty WHERE dirty.cluster_id = held.cluster_id AND dirty.day = held.day)
+    UNION ALL
+    SELECT cluster_id, node_id, gpu_model_id, day, bucket.at, planned, down, reserved, allocated, sharing, unplaced
+    FROM (SELECT *, (%(days)s::date[])[bucket] AS day FROM ({placement.HELD}) AS live) AS live
+    JOIN accounting_dirtyday dirty USING (cluster_id, day) LEFT JOIN bucket USING (day)
+"""
+HELD_BY_HOUR = f"""
+    SELECT cluster_id, node_id, gpu_model_id, (%(days)s::date[])[bucket] AS day, (%(instants)s::timestamptz[])[bucket] AS at,
+           planned, down, reserved, allocated, sharing, unplaced
+    FROM ({placement.HELD}) AS live
 """
 
 
@@ -120,15 +129,34 @@ def capacity(request: ReportRequest, now: datetime | None = None) -> list[Capaci
         raise ReportError(f"capacity is kept in the reporting zone; leave out the zone or use {settings.ESTATE_ZONE}")
     if request.zone.key != stored_zone():
         raise ReportError(
-            f"the stored hours are cut in {stored_zone()} and are being cut anew; ask again when `doctor` is content"
+            f"the stored days are cut in {stored_zone()} and are being cut anew; ask again when `doctor` is content"
         )
     parts = compose(request, OF_NODES, DIMENSIONS, NODE_FILTERS)
     buckets = _buckets(request, now or datetime.now(UTC))
-    held = {"held": HELD_BY_HOUR, "on_days": "false"} if "hour" in request.by else {"held": HELD_BY_DAY, "on_days": "true"}
-    text = parts.into(CAPACITY, **held)
+    if not buckets:
+        return []
+    held, params = _held(request, buckets)
     with connection.cursor() as cursor:
-        cursor.execute(text, _params(buckets, request) | parts.params)
+        cursor.execute(parts.into(CAPACITY, held=held), _params(buckets, request) | params | parts.params)
         return [CapacityRow(row[:-8], *(figure or Decimal(0) for figure in row[-8:])) for row in cursor.fetchall()]
+
+
+def _held(request: ReportRequest, buckets: Sequence[_Bucket]) -> tuple[str, dict[str, Any]]:
+    """SQL of what nodes held, and its parameters: hours from facts, days from the rollup but where they are yet to be rebuilt."""
+    if "hour" in request.by:
+        bounds = [*(bucket.start for bucket in buckets), buckets[-1].end]
+        return HELD_BY_HOUR, {"days": [bucket.day for bucket in buckets]} | _placement_params(request, bounds)
+    dirty = dirty_span(request.first, request.last)
+    if dirty is None:
+        return HELD_BY_DAY, {}
+    bounds = periods.midnights(*dirty, request.zone)
+    return HELD_ON_CLEAN_DAYS, {"days": periods.dates(*dirty)} | _placement_params(request, bounds)
+
+
+def _placement_params(request: ReportRequest, bounds: Sequence[datetime]) -> dict[str, Any]:
+    clusters = Cluster.objects.values_list("id", flat=True)
+    wanted = clusters.filter(name__in=request.scope.clusters) if request.scope.clusters else clusters
+    return {"clusters": list(wanted)} | lines.cut_params(bounds)
 
 
 def added(rows: Sequence[CapacityRow]) -> CapacityRow:
@@ -139,9 +167,12 @@ def added(rows: Sequence[CapacityRow]) -> CapacityRow:
 
 def _params(buckets: Sequence[_Bucket], request: ReportRequest) -> dict[str, Any]:
     return {
-        "days": [bucket.day for bucket in buckets],
+        "bucket_days": [bucket.day for bucket in buckets],
         "starts": [bucket.start for bucket in buckets],
-        "ends": [bucket.end for bucket in buckets],
+        "sinces": [int(bucket.start.timestamp()) for bucket in buckets],
+        "untils": [int(bucket.end.timestamp()) for bucket in buckets],
+        "from": buckets[0].start,
+        "through": buckets[-1].end,
         "first": request.first,
         "last": request.last,
     }

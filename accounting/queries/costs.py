@@ -123,7 +123,11 @@ def _added(one: CostLine, other: CostLine) -> CostLine:
 
 
 def _rounded(lines: list[CostLine]) -> list[CostRow]:
-    """Each column rounded so that its parts add to its rounded total; a row's total is the sum of its rounded parts."""
+    """Each column rounded so that its parts add to its rounded total; a row's total is the sum of its rounded parts.
+
+    In the order of the dimensions, so that of equal remainders always the same is rounded up.
+    """
+    lines = sorted(lines, key=lambda line: [(value is None, str(value)) for value in line.dimensions])
     used = money.rounded({number: line.usage_cost for number, line in enumerate(lines)}, settings.ESTATE_CURRENCY)
     idle = money.rounded({number: line.idle_cost for number, line in enumerate(lines)}, settings.ESTATE_CURRENCY)
     return [_row(line, used[number], idle[number]) for number, line in enumerate(lines)]

@@ -27,11 +27,11 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 MAY = (date(2021, 5, 1), date(2021, 6, 1))
 WHOLE = (date(2021, 4, 1), date(2021, 10, 1))
 TABLES = """
-    accounting_usagerecord accounting_usageday accounting_usagehour accounting_nodehour accounting_clustercoverage
+    accounting_usagerecord accounting_usageday accounting_userday accounting_queueday accounting_nodeday accounting_clustercoverage
     accounting_dirtyday accounting_intake accounting_rollupzone collectors_rejection collectors_run estate_nodepartition
     estate_nodeinventory estate_nodestate estate_node estate_partition estate_gpumodel estate_cluster
 """
-FACTS = "accounting_usagerecord accounting_usageday accounting_usagehour accounting_nodehour accounting_clustercoverage"
+FACTS = "accounting_usagerecord accounting_usageday accounting_userday accounting_queueday accounting_nodeday accounting_clustercoverage"
 SIZES = ((0, "0"), (1, "1"), (2, "2"), (4, "3-4"), (8, "5-8"), (16, "9-16"), (64, "17-64"), (math.inf, "65+"))
 
 
@@ -193,7 +193,7 @@ def test_capacity_is_448_gpus_and_the_sum_of_its_parts_every_day(graham: None) -
 DIGESTS = """
 SELECT (SELECT md5(string_agg(fact::text, '' ORDER BY submitted_at, external_id)) FROM accounting_usagerecord fact),
        (SELECT md5(string_agg(line, '' ORDER BY line)) FROM (SELECT (to_jsonb(row) - 'id')::text AS line FROM accounting_usageday row) d),
-       (SELECT md5(string_agg(line, '' ORDER BY line)) FROM (SELECT (to_jsonb(row) - 'id')::text AS line FROM accounting_nodehour row) h)
+       (SELECT md5(string_agg(line, '' ORDER BY line)) FROM (SELECT (to_jsonb(row) - 'id')::text AS line FROM accounting_nodeday row) h)
 """
 
 

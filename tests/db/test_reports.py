@@ -17,7 +17,7 @@ from accounting import rollups
 from accounting.domain.records import GpuPart, NodeFact, UsageRecord
 from accounting.domain.reports import Report, ReportError, ReportRequest, Scope
 from accounting.ingest import ingest_nodes, ingest_records
-from accounting.models import Rate, UsageDay
+from accounting.models import DirtyDay, NodeDay, QueueDay, Rate, UsageDay, UserDay
 from accounting.models import UsageRecord as Fact
 from accounting.queries import reports
 from estate.models import AccountMapping, Cluster, GpuModel, Node, NodeState, Project
@@ -166,7 +166,8 @@ RECORDS = st.lists(
 def test_facts_rollups_and_the_naive_sum_agree(slurm: Cluster, records: list[UsageRecord], zone: str, settings: Any) -> None:
     settings.ESTATE_ZONE = zone
     Fact.objects.all().delete()
-    UsageDay.objects.all().delete()
+    for kind in (UsageDay, UserDay, QueueDay):
+        kind.objects.all().delete()
     load(slurm, *records)
     days = (date(2026, 2, 20), date(2026, 4, 2))
     period = ReportRequest(name="usage", first=days[0], last=days[1], zone=ZoneInfo(zone)).period
@@ -179,6 +180,10 @@ def test_facts_rollups_and_the_naive_sum_agree(slurm: Cluster, records: list[Usa
         (),
         ("day",),
         ("user", "partition"),
+        ("user", "account"),
+        ("account", "partition"),
+        ("project", "day"),
+        ("gpu_size", "qos"),
         ("month",),
         ("gpu_model", "week"),
         ("state",),
@@ -214,6 +219,29 @@ def test_a_changed_reporting_zone_is_answered_from_facts_until_everything_is_rec
     assert column(stale, "day", "gpu_seconds") == {date(2026, 3, 2): 0, date(2026, 3, 3): 14_400}
     assert rollups.rebuild() > 0
     assert set(UsageDay.objects.exclude(gpu_seconds=0).values_list("day", flat=True)) == {date(2026, 3, 3)}
+
+
+def test_no_rollup_has_one_row_a_record(slurm: Cluster) -> None:
+    """A hundred records of one user and one hour are one row of each kind, and one node."""
+    inventory(slurm, gpu01=8)
+    load(slurm, *(record(str(n)) for n in range(100)))
+    assert [kind.objects.count() for kind in (UsageDay, UserDay, QueueDay, NodeDay)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("by", [("day",), ("day", "user"), ("day", "account"), ("day", "partition"), ("day", "gpu_size")])
+def test_days_that_are_yet_to_be_rebuilt_are_answered_from_facts_and_the_others_as_they_were(
+    slurm: Cluster, by: tuple[str, ...]
+) -> None:
+    load(slurm, record("1", started_at=at(15), ended_at=at(17)))
+    with transaction.atomic():
+        ingest_records(slurm, [record("2", submitted_at=at(20), eligible_at=at(20), started_at=at(20), ended_at=at(21))])
+    assert [day.isoformat() for day in DirtyDay.objects.values_list("day", flat=True)] == ["2026-03-03"]
+    UsageDay.objects.filter(day=date(2026, 3, 3)).update(record_count=77)
+    before = ask("usage", *by)
+    assert column(before, "day", "gpu_seconds") == {date(2026, 3, 2): 7200, date(2026, 3, 3): 14_400}
+    rollups.rebuild()
+    assert ask("usage", *by).rows == before.rows
+    assert ask("usage", *by).total == before.total
 
 
 # waits ----------------------------------------------------------------------------------------------------------------
@@ -334,6 +362,32 @@ def test_the_future_is_not_reported(slurm: Cluster) -> None:
     today = datetime.now(UTC).date()
     total = ask("capacity", days=(today, today + timedelta(days=2))).total
     assert total["reported_gpu_seconds"] < 86_400 + 60  # type: ignore[operator]
+
+
+def test_capacity_of_days_that_are_yet_to_be_rebuilt_is_that_of_the_facts(slurm: Cluster) -> None:
+    inventory(slurm, gpu01=4)
+    load(slurm, record("1", started_at=at(15), ended_at=at(17)))
+    with transaction.atomic():
+        ingest_records(slurm, [record("2", submitted_at=at(20), eligible_at=at(20), started_at=at(20), ended_at=at(21))])
+    before = ask("capacity", "day", "partition", days=(date(2026, 3, 2), date(2026, 3, 5)))
+    assert column(before, "day", "allocated_gpu_seconds") == {
+        date(2026, 3, 2): 7200,
+        date(2026, 3, 3): 14_400,
+        date(2026, 3, 4): 0,
+    }
+    assert_identity(before)
+    rollups.rebuild()
+    assert ask("capacity", "day", "partition", days=(date(2026, 3, 2), date(2026, 3, 5))).rows == before.rows
+
+
+def test_hours_add_up_to_days_also_where_nodes_are_shared_for_minutes(slurm: Cluster) -> None:
+    """Two records share the two GPUs of a node for a quarter of an hour: it is sharing, although the hour as a whole had room."""
+    inventory(slurm, gpu01=2)
+    load(slurm, record("1", started_at=at(1), ended_at=at(1.5)), record("2", started_at=at(1.25), ended_at=at(1.75)))
+    days = (date(2026, 3, 2), date(2026, 3, 3))
+    for by in ("hour", "day", "node"):
+        total = ask("capacity", by, days=days).total
+        assert (total["allocated_gpu_seconds"], total["sharing_gpu_seconds"]) == (2 * 2700, 2 * 900)
 
 
 # costs ----------------------------------------------------------------------------------------------------------------
