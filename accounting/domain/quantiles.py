@@ -7,10 +7,12 @@ Without censored waits the two are the same, and so is the code.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from math import prod
+from functools import partial
+from itertools import chain, groupby
+from math import inf, prod
 from typing import NamedTuple
 
 PERCENTS = (50, 90, 95, 99)
@@ -41,97 +43,78 @@ def summary(waits: Histogram) -> WaitSummary:
     `waits` maps wait seconds to (started_count, censored_count), or yields (wait seconds, started_count, censored_count) in
     rising order.
     """
-    rows = _rows(waits)
-    started = sum(count for _, count, _ in rows)
-    censored = sum(count for _, _, count in rows)
-    p50, p90, p95, p99 = _quantiles(rows, PERCENTS)
-    longest = max((wait for wait, *counts in rows if any(counts)), default=None)
-    mean = round(Fraction(sum(wait * count for wait, count, _ in rows), started)) if started else None
-    return WaitSummary(started + censored, started, censored, p50, p90, p95, p99, longest, mean)
+    return summary_of(*_spread(waits))
 
 
 def summary_of(started: Sequence[int], censored: Sequence[int]) -> WaitSummary:
     """The same of two rising sequences of waits in seconds: of those that started, and of those last seen waiting."""
-    if censored or not started:
-        return summary(_histogram(started, censored))
-    p50, p90, p95, p99 = (_nearest_rank(started, percent) for percent in PERCENTS)
-    return WaitSummary(
-        len(started), len(started), 0, p50, p90, p95, p99, started[-1], round(Fraction(sum(started), len(started)))
-    )
+    p50, p90, p95, p99 = _quantiles(started, censored, PERCENTS)
+    longest = max((waits[-1] for waits in (started, censored) if waits), default=None)
+    mean = round(Fraction(sum(started), len(started))) if started else None
+    return WaitSummary(len(started) + len(censored), len(started), len(censored), p50, p90, p95, p99, longest, mean)
 
 
 def median_of(started: Sequence[int], censored: Sequence[int]) -> int | None:
     """The median of two rising sequences of waits in seconds, as in `summary_of`."""
-    if censored or not started:
-        return quantiles(_histogram(started, censored), (50,))[0]
-    return _nearest_rank(started, 50)
-
-
-def _nearest_rank(rising: Sequence[int], percent: int) -> int:
-    """The smallest value that at least `percent` % of all do not exceed."""
-    return rising[-(-percent * len(rising) // 100) - 1]
-
-
-def _histogram(started: Sequence[int], censored: Sequence[int]) -> dict[int, tuple[int, int]]:
-    started_counts, censored_counts = Counter(started), Counter(censored)
-    return {wait: (started_counts[wait], censored_counts[wait]) for wait in started_counts.keys() | censored_counts.keys()}
+    return _quantiles(started, censored, (50,))[0]
 
 
 def quantiles(waits: Histogram, percents: Sequence[int] = PERCENTS) -> tuple[int | None, ...]:
     """One wait in seconds for each of `percents` (rising, 1 … 99), None where unreached; `waits` as in `summary`."""
-    return _quantiles(_rows(waits), percents)
+    return _quantiles(*_spread(waits), percents)
 
 
-def _rows(waits: Histogram) -> list[tuple[int, int, int]]:
-    if isinstance(waits, Mapping):
-        return [(wait, *waits[wait]) for wait in sorted(waits)]
-    return list(waits)
+def _spread(waits: Histogram) -> tuple[list[int], list[int]]:
+    """Every wait of a histogram, rising: of those that started, and of those that have not."""
+    rows = [(wait, *waits[wait]) for wait in sorted(waits)] if isinstance(waits, Mapping) else list(waits)
+    started = [wait for wait, count, _ in rows for _ in range(count)]
+    return started, [wait for wait, _, count in rows for _ in range(count)]
 
 
-def _quantiles(rows: list[tuple[int, int, int]], percents: Sequence[int]) -> tuple[int | None, ...]:
+def _quantiles(started: Sequence[int], censored: Sequence[int], percents: Sequence[int]) -> tuple[int | None, ...]:
+    """Steps from one censored wait to the next: between two of them the start at which S falls so far is found by halving."""
     found: list[int | None] = []
-    for wait, survival in _survival(rows):
-        while len(found) < len(percents) and survival.at_most(100 - percents[len(found)]):
-            found.append(wait)
+    survival = _Survival(len(started) + len(censored))
+    passed = 0
+    for wait, count in chain(((wait, len(list(same))) for wait, same in groupby(censored)), ((inf, 0),)):
+        end = bisect_right(started, wait, passed)
+        starts = range(1, end - passed + 1)
+        while starts and len(found) < len(percents) and survival.at_most(100 - percents[len(found)], starts[-1]):
+            reached = partial(survival.at_most, 100 - percents[len(found)])
+            found.append(started[passed + bisect_left(starts, True, key=reached)])
         if len(found) == len(percents):
             break
+        survival.end_stretch(end - passed, count)
+        passed = end
     return tuple(found + [None] * (len(percents) - len(found)))
 
 
 class _Survival:
     """S(t) as a product of ratios, one for each stretch without a censored wait (inside a stretch the product telescopes)."""
 
-    __slots__ = ("entered", "left", "passed", "stretches")
+    __slots__ = ("entered", "passed", "stretches")
 
     def __init__(self, at_risk: int) -> None:
-        self.entered = self.left = at_risk
+        self.entered = at_risk
         self.stretches: list[tuple[int, int]] = []
         self.passed = 1.0
 
-    def end_stretch(self, censored: int) -> None:
-        self.stretches.append((self.left, self.entered))
-        self.passed *= self.left / self.entered
-        self.entered = self.left = self.left - censored
+    def end_stretch(self, started: int, censored: int) -> None:
+        left = self.entered - started
+        if started:
+            self.stretches.append((left, self.entered))
+            self.passed *= left / self.entered
+        self.entered = left - censored
 
-    def at_most(self, percent: int) -> bool:
-        """Is S ≤ percent / 100? Exact."""
-        gap = self.passed * self.left * 100 - percent * self.entered
+    def at_most(self, percent: int, started: int) -> bool:
+        """Is S ≤ percent / 100 after `started` have started in this stretch? Exact."""
+        left = self.entered - started
+        gap = self.passed * left * 100 - percent * self.entered
         if self.stretches and abs(gap) <= _DOUBT * percent * self.entered:
-            return 100 * prod_of(left for left, _ in [*self.stretches, (self.left, 0)]) <= percent * prod_of(
+            return 100 * prod_of(kept for kept, _ in [*self.stretches, (left, 0)]) <= percent * prod_of(
                 entered for _, entered in [*self.stretches, (0, self.entered)]
             )
         return gap <= 0
-
-
-def _survival(rows: list[tuple[int, int, int]]) -> Iterator[tuple[int, _Survival]]:
-    """S after each wait at which somebody started (one object, moved along)."""
-    survival = _Survival(sum(started + censored for _, started, censored in rows))
-    for wait, started, censored in rows:
-        if started:
-            survival.left -= started
-            yield wait, survival
-        if censored:
-            survival.end_stretch(censored)
 
 
 def prod_of(factors: Iterable[int]) -> int:

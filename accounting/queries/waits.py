@@ -51,20 +51,23 @@ class _Waits(NamedTuple):
 
 # wait = start − eligible (eligible = submission unless the source says otherwise); censored ones count to their last sighting.
 WAITS = f"""
-WITH f AS (
+WITH fact AS (
     SELECT cluster_id, partition, account, namespace, user_name, qos, gpu_size, started_at IS NOT NULL AS started,
-           coalesce(gpu_model_ids[1], requested_gpu_model_id) AS gpu_model_id,
-           (%(days)s::date[])[width_bucket({epoch("submitted_at")}, %(cuts)s::bigint[])] AS day,
-           greatest(0, {epoch("coalesce(started_at, last_seen_at)")} - {epoch("coalesce(eligible_at, submitted_at)")}) AS wait,
-           greatest(0, {epoch("coalesce(started_at, last_seen_at)")} - {epoch("submitted_at")}) AS from_submission
+           coalesce(gpu_model_ids[1], requested_gpu_model_id) AS gpu_model_id, submitted_at,
+           {epoch("submitted_at")} AS submitted, {epoch("coalesce(eligible_at, submitted_at)")} AS eligible,
+           {epoch("coalesce(started_at, last_seen_at)")} AS reached
     FROM accounting_usagerecord
-    WHERE submitted_at >= %(start)s AND submitted_at < %(end)s
+    WHERE submitted_at >= %(start)s AND submitted_at < %(end)s OFFSET 0
+), f AS (
+    SELECT *, (%(days)s::date[])[width_bucket(submitted_at, %(instants)s::timestamptz[])] AS day,
+           greatest(0, reached - eligible) AS wait, greatest(0, reached - submitted) AS from_submission
+    FROM fact
 )
 SELECT {{selected}}
-       coalesce(array_agg(wait ORDER BY wait) FILTER (WHERE started), '{{{{}}}}'),
-       coalesce(array_agg(wait ORDER BY wait) FILTER (WHERE NOT started), '{{{{}}}}'),
-       coalesce(array_agg(from_submission ORDER BY from_submission) FILTER (WHERE started), '{{{{}}}}'),
-       coalesce(array_agg(from_submission ORDER BY from_submission) FILTER (WHERE NOT started), '{{{{}}}}')
+       coalesce(array_agg(wait) FILTER (WHERE started), '{{{{}}}}'),
+       coalesce(array_agg(wait) FILTER (WHERE NOT started), '{{{{}}}}'),
+       coalesce(array_agg(from_submission) FILTER (WHERE started), '{{{{}}}}'),
+       coalesce(array_agg(from_submission) FILTER (WHERE NOT started), '{{{{}}}}')
 FROM f {{joins}} WHERE {{condition}} {{grouping}}
 """
 
@@ -75,7 +78,7 @@ def waits(request: ReportRequest) -> tuple[list[WaitRow], WaitRow]:
     params = {"days": periods.dates(request.first, request.last)} | cut_params(midnights(request))
     with connection.cursor() as cursor:
         cursor.execute(parts.into(WAITS), params | parts.params)
-        groups = [(row[:-4], _Waits(*row[-4:])) for row in cursor.fetchall()]
+        groups = [(row[:-4], _Waits(*map(sorted, row[-4:]))) for row in cursor.fetchall()]
     everything = _Waits(*(_chained(group[number] for _, group in groups) for number in range(4)))
     return [_row(dimensions, group) for dimensions, group in groups], _row((), everything)
 
