@@ -98,8 +98,7 @@ def merge(source: GpuModel, target: GpuModel) -> int:
         ids = {"source": source.pk, "target": target.pk}
         cursor.execute(AFFECTED, ids)
         first_by_cluster = dict(cursor.fetchall())
-        for statement in (POINT_RECORDS, *(POINT_ROLLUP.format(table=table) for table in ROLLUPS)):
-            cursor.execute(statement, ids)
+        cursor.execute(POINT_RECORDS, ids)
         NodeInventory.objects.filter(gpu_model=source).update(gpu_model=target)
         Rate.objects.filter(gpu_model=source).update(gpu_model=target)
         GpuModelAlias.objects.filter(gpu_model=source).update(gpu_model=target)
@@ -149,16 +148,15 @@ def _cleaned(name: str) -> str:
     return cleaned
 
 
-ROLLUPS = ("accounting_usageday", "accounting_usagehour", "accounting_nodehour")
-
 _OF_SOURCE = "(%(source)s = ANY(gpu_model_ids) OR requested_gpu_model_id = %(source)s)"
 
 COUNT_RECORDS = f"SELECT count(*) FROM accounting_usagerecord WHERE {_OF_SOURCE}"
 
-# From the first day on which one of them started, or an inventory had the model.
+# From the first day on which one of them was submitted or started, or an inventory had the model: those days are rebuilt, and are
+# answered from the facts until then.
 AFFECTED = f"""
 SELECT cluster_id, min(first_at) FROM (
-    SELECT cluster_id, min(coalesce(started_at, submitted_at)) AS first_at FROM accounting_usagerecord WHERE {_OF_SOURCE}
+    SELECT cluster_id, min(least(submitted_at, started_at)) AS first_at FROM accounting_usagerecord WHERE {_OF_SOURCE}
     GROUP BY cluster_id
     UNION ALL
     SELECT node.cluster_id, min(coalesce(lower(inventory.valid_during), coverage.first_at))
@@ -174,8 +172,6 @@ SET gpu_model_ids = array_replace(gpu_model_ids, %(source)s, %(target)s),
     requested_gpu_model_id = CASE WHEN requested_gpu_model_id = %(source)s THEN %(target)s ELSE requested_gpu_model_id END
 WHERE {_OF_SOURCE}
 """
-
-POINT_ROLLUP = "UPDATE {table} SET gpu_model_id = %(target)s WHERE gpu_model_id = %(source)s"
 
 NODES_WITH_BOTH = """
 SELECT DISTINCT node.name FROM estate_nodeinventory one

@@ -131,7 +131,7 @@ WHERE cluster_id = %(cluster)s AND observed_at IS NULL AND EXISTS (
        OR (ended_at >= since AND ended_at < until))
 """
 
-UNPLACED = "SELECT coalesce(sum(unplaced_gpu_seconds), 0) FROM accounting_nodehour WHERE cluster_id = %(cluster)s"
+UNPLACED = "SELECT coalesce(sum(unplaced_gpu_seconds), 0) FROM accounting_nodeday WHERE cluster_id = %(cluster)s"
 
 NEWEST = "SELECT max(observed_at) FROM accounting_usagerecord WHERE cluster_id = %(cluster)s"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import connection, transaction
@@ -12,9 +14,11 @@ from django.test.utils import CaptureQueriesContext
 
 from accounting import rollups
 from accounting.domain.records import GpuPart, NodeFact
+from accounting.domain.reports import ReportRequest
 from accounting.gpu_models import MeaningError, carry_out, effect_of
 from accounting.ingest import ingest_nodes, ingest_records
-from accounting.models import DirtyDay, NodeHour, Rate, UsageDay, UsageRecord
+from accounting.models import DirtyDay, NodeDay, Rate, UsageRecord
+from accounting.queries import reports
 from estate.models import Cluster, GpuModel, GpuModelAlias, NodeInventory, Project, User
 from tests.records import at, record
 from tests.web.world import fill
@@ -36,13 +40,11 @@ def as_user(name: str) -> Client:
     return client
 
 
-def gpu_seconds() -> dict[str, Decimal]:
-    names: dict[int | None, str] = {model.pk: model.name for model in GpuModel.objects.all()}
-    totals: dict[str, Decimal] = {}
-    for model_id, seconds in UsageDay.objects.values_list("gpu_model_id", "gpu_seconds"):
-        if seconds:
-            totals[names[model_id]] = totals.get(names[model_id], Decimal(0)) + seconds
-    return totals
+def gpu_seconds() -> dict[Any, Any]:
+    """What the usage report of March says by GPU model."""
+    first, last = date(2026, 3, 1), date(2026, 4, 1)
+    report = reports.run(ReportRequest(name="usage", first=first, last=last, zone=ZoneInfo("UTC"), by=("gpu_model",)))
+    return {row["gpu_model"]: row["gpu_seconds"] for row in report.rows if row["gpu_seconds"]}
 
 
 def test_the_anonymous_are_sent_to_the_sign_in_page(client: Client, world: Cluster) -> None:
@@ -104,7 +106,7 @@ def test_a_model_that_is_another_one_is_merged_past_included(as_lead: Client, wo
     rollups.rebuild()
     assert gpu_seconds() == merged
     target = GpuModel.objects.get()
-    assert set(NodeHour.objects.values_list("gpu_model_id", flat=True)) == {target.pk}
+    assert set(NodeDay.objects.values_list("gpu_model_id", flat=True)) == {target.pk}
     assert all(set(ids) <= {target.pk} for ids in UsageRecord.objects.values_list("gpu_model_ids", flat=True))
     assert sum(NodeInventory.objects.filter(gpu_model=target).values_list("gpu_count", flat=True)) == 24
     assert Rate.objects.get().gpu_model == target
