@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from itertools import accumulate
+from itertools import count
 from random import Random
 from typing import NamedTuple
 
 from accounting.domain.records import GpuPart, NodeFact, UsageRecord
-from collectors.demo.jobs import FAR, Attempt
+from collectors.demo.jobs import FAR, Attempt, Job
 from collectors.demo.outages import Calendar, calendar_of
 from collectors.demo.people import Crowd
 from collectors.demo.records import Scribe, instant, late_ones
@@ -86,16 +86,11 @@ def generate(
     if months < 1:
         raise ValueError(f"{months} months: write 1 or more")
     start = start_of(until, months)
-    crowd = Crowd(_random(seed, "people"))
-    shelf_counts = list(accumulate((len(plan.shelves) for plan in CLUSTERS), initial=0))
-
-    def cluster(index: int) -> DemoCluster:
-        def simulated(count: int) -> None:
-            progress(shelf_counts[index] + count, shelf_counts[-1])
-
-        return _cluster(index, seed, start, until, scale=scale, crowd=crowd, simulated=simulated)
-
-    clusters = tuple(cluster(index) for index in range(len(CLUSTERS)))
+    shelf_count, done = sum(len(plan.shelves) for plan in CLUSTERS), count(1)
+    clusters = tuple(
+        generate_cluster(plan, seed, start, until, scale, simulated=lambda: progress(next(done), shelf_count))
+        for plan in CLUSTERS
+    )
     return DemoEstate(seed=seed, start=start, until=until, clusters=clusters)
 
 
@@ -104,20 +99,24 @@ def _random(seed: int, purpose: str) -> Random:
     return Random(f"{seed}:{purpose}")  # noqa: S311 - invented data, no secret
 
 
-def _cluster(
-    index: int, seed: int, start: datetime, until: datetime, *, scale: float, crowd: Crowd, simulated: Callable[[int], None]
+def generate_cluster(
+    plan: ClusterPlan, seed: int, start: datetime, until: datetime, scale: float = 1.0, *, simulated: Callable[[], None]
 ) -> DemoCluster:
-    plan = CLUSTERS[index]
+    """One cluster as in the whole estate, of which it depends on nothing else. `simulated` is called after each shelf of nodes."""
     first, last = int(start.timestamp()), int(until.timestamp())
     calendar = calendar_of(plan, first, last, _random(seed, f"{plan.name} outages"))
-    author = Author(index, first, last, scale=scale, rng=_random(seed, f"{plan.name} work"), crowd=crowd)
+    crowd = Crowd(_random(seed, "people"))
+    author = Author(CLUSTERS.index(plan), first, last, scale=scale, rng=_random(seed, f"{plan.name} work"), crowd=crowd)
     groups = author.groups()
+    jobs_of: list[list[Job]] = [[] for _ in plan.shelves]
+    for group in groups:
+        for job in group:
+            jobs_of[job.shelf_index].append(job)
     attempts: list[Attempt] = []
-    for shelf_index, shelf in enumerate(plan.shelves):
-        jobs = [job for group in groups for job in group if job.shelf_index == shelf_index]
+    for shelf_index, (shelf, jobs) in enumerate(zip(plan.shelves, jobs_of, strict=True)):
         times = _times_of(shelf_index, calendar)
         attempts += Simulation(shelf, times, jobs, last, is_kubernetes=plan.scheduler == "kubernetes").run()
-        simulated(shelf_index + 1)
+        simulated()
     attempts.sort(key=lambda each: (each.submit, each.job.number, each.attempt))
     records = list(Scribe(plan, last, _random(seed, f"{plan.name} uids")).records(attempts))
     known, late = late_ones(records, last)

@@ -6,6 +6,8 @@ from itertools import accumulate
 from random import Random
 from typing import NamedTuple
 
+from collectors.demo.draws import weighted
+
 ORGANISATION = ("ORG-LUMEN", "Lumen Research")
 UNMAPPED_ACCOUNT = "guest"
 USER_COUNT = 120
@@ -76,8 +78,8 @@ class Crowd:
     def draw(self, rng: Random, cluster_index: int) -> tuple[str, str]:
         """An account and a user of it."""
         accounts, weights = _ACCOUNTS[cluster_index]
-        account = rng.choices(accounts, cum_weights=weights)[0]
-        return account, rng.choices(self._members[account], cum_weights=self._up_to[account])[0].name
+        account = weighted(rng, accounts, weights)
+        return account, weighted(rng, self._members[account], self._up_to[account]).name
 
 
 def project_code(account: str) -> str:

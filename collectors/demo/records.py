@@ -35,6 +35,10 @@ def instant(at: int) -> datetime:
     return datetime.fromtimestamp(at, UTC)
 
 
+def _instant(at: int | None) -> datetime | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC)
+
+
 class Scribe:
     """Writes the records of one cluster as they are known at `until`."""
 
@@ -52,6 +56,7 @@ class Scribe:
     def _record(self, attempt: Attempt) -> UsageRecord:
         job, started, ended = attempt.job, self._launched(attempt), attempt.ended
         gpus, parts, cpus, memory_mib = self._resources(job.shelf_index, job.slots)
+        submitted_at = instant(attempt.submit)
         names = self._pod(job) if self._is_kubernetes else (str(job.number), job.display_id, job.workload_id)
         return UsageRecord(
             external_id=names[0],
@@ -65,10 +70,10 @@ class Scribe:
             partition=job.partition,
             qos=job.qos,
             state=attempt.state,
-            submitted_at=instant(attempt.submit),
-            eligible_at=None if attempt.eligible is None else instant(attempt.eligible),
-            started_at=None if started is None else instant(started),
-            ended_at=None if ended is None else instant(ended),
+            submitted_at=submitted_at,
+            eligible_at=submitted_at if attempt.eligible == attempt.submit else _instant(attempt.eligible),
+            started_at=_instant(started),
+            ended_at=_instant(ended),
             last_seen_at=self._seen_at if ended is None else None,
             gpus=_NONE if started is None else gpus,
             gpu_parts=() if started is None else parts,

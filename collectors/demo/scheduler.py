@@ -11,11 +11,13 @@ from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from collectors.demo.jobs import FAR, Attempt, Job
 from collectors.demo.outages import Closure, Outage
 from collectors.demo.shelves import Shelf
+
+Event: TypeAlias = "tuple[int, int, int, int, Job | Stay | Outage | int]"
 
 SCAN_DEPTH = 20
 SUBMITTED, ENDED, CANCELLED, DOWN, UP, WAKE = range(6)
@@ -59,15 +61,21 @@ class Simulation:
         node_count, slots = shelf.node_count, shelf.slots
         self._slots, self._until, self._is_kubernetes = slots, until, is_kubernetes
         self._free = [slots] * node_count
+        self._most_free = slots
         self._usable = [index not in times.joins for index in range(node_count)]
         self._stays: list[dict[int, Stay]] = [{} for _ in range(node_count)]
+        # By node: when the last of its stays is expected to end (0: it is empty), and when its next planned outage begins.
+        self._busy_until = [0] * node_count
+        self._clear_until = [FAR] * node_count
         self._running: dict[int, Stay] = {}
         self._queue: list[tuple[tuple[int, int], Job]] = []
         self._closures = times.closures
         self._windows = _planned_windows(node_count, times)
+        for index in range(node_count):
+            self._look_ahead(index, 0)
         self._attempts: list[Attempt] = []
         self._sequence = 0
-        self._events: list[tuple[int, int, int, int, Job | Stay | Outage | int]] = []
+        self._events: list[Event] = []
         self._fill_events(times, jobs)
         self._not_yet: dict[int, Job] = {}
         self._new: list[Job] = []
@@ -88,21 +96,21 @@ class Simulation:
         return self._attempts
 
     def _fill_events(self, times: ShelfTimes, jobs: Iterable[Job]) -> None:
-        for job in jobs:
-            self._push(job.submit, SUBMITTED, job)
+        events = self._events
+        events += [self._event(job.submit, SUBMITTED, job) for job in jobs]
         for outage in times.outages:
-            self._push(outage.start, DOWN, outage)
-            self._push(outage.end, UP, outage.node[1])
-        for node, at in times.joins.items():
-            self._push(at, UP, node)
+            events += [self._event(outage.start, DOWN, outage), self._event(outage.end, UP, outage.node[1])]
+        events += [self._event(at, UP, node) for node, at in times.joins.items()]
         for closure in times.closures:
-            self._push(closure.start, WAKE, 0)
-            self._push(closure.end, WAKE, 0)
-        heapify(self._events)
+            events += [self._event(closure.start, WAKE, 0), self._event(closure.end, WAKE, 0)]
+        heapify(events)
 
     def _push(self, at: int, kind: int, what: Job | Stay | Outage | int) -> None:
+        heappush(self._events, self._event(at, kind, what))
+
+    def _event(self, at: int, kind: int, what: Job | Stay | Outage | int) -> Event:
         self._sequence += 1
-        heappush(self._events, (at, _ORDER[kind], self._sequence, kind, what))
+        return (at, _ORDER[kind], self._sequence, kind, what)
 
     def _handle(self, now: int, kind: int, what: Job | Stay | Outage | int) -> None:
         if isinstance(what, Job):
@@ -119,6 +127,7 @@ class Simulation:
             self._has_freed = True
             if kind == UP:
                 self._usable[what] = True
+                self._look_ahead(what, now)
 
     def _submit(self, now: int, job: Job) -> None:
         """Into the queue, or among those that are not eligible yet."""
@@ -138,12 +147,17 @@ class Simulation:
         if not job.is_waiting or now < job.submit:
             return
         job.is_waiting = False
-        at = bisect_left(self._queue, (job.key,))
-        if at < len(self._queue) and self._queue[at][1] is job:
-            del self._queue[at]
+        if self._leave_queue(job):
             self._has_freed = True
         self._not_yet.pop(job.number, None)
         self._note(job, "CANCELLED", job.hold_reason or job.was_blocked or "Priority", started=None, ended=now)
+
+    def _leave_queue(self, job: Job) -> bool:
+        at = bisect_left(self._queue, (job.key,))
+        was_there = at < len(self._queue) and self._queue[at][1] is job
+        if was_there:
+            del self._queue[at]
+        return was_there
 
     def _take_down(self, now: int, outage: Outage) -> None:
         node = outage.node[1]
@@ -165,8 +179,12 @@ class Simulation:
         self._has_freed = True
         del self._running[job.number]
         for node in stay.nodes:
-            del self._stays[node][job.number]
+            others = self._stays[node]
+            del others[job.number]
             self._free[node] += job.slots if len(stay.nodes) == 1 else self._slots
+            self._most_free = max(self._most_free, self._free[node])
+            if stay.expected_end == self._busy_until[node]:
+                self._busy_until[node] = max([other.expected_end for other in others.values()], default=0)
         self._note(job, state, reason or job.was_blocked, started=stay.started, ended=now, nodes=stay.nodes)
 
     def _note(
@@ -182,18 +200,18 @@ class Simulation:
             self._pass = _Pass({each.partition for each in self._closures if each.start <= now < each.end}, set())
             candidates = [job for _, job in self._queue[:SCAN_DEPTH]]
         else:
-            candidates = sorted(self._new, key=_key)
+            candidates = sorted(self._new, key=_key) if len(self._new) > 1 else self._new
         hopeless = self._pass.hopeless
-        started = set()
+        started: dict[int, Job] = {}
         for job in candidates:
             # A job as large as one that just failed, and as long, fails too; an urgent one may still push others out.
             if job.is_waiting and ((job.slots, job.limit_seconds) not in hopeless or not job.rank) and self._try(job, now):
-                started.add(job.number)
+                started[job.number] = job
         for job in self._new:
             job.was_blocked = job.was_blocked or ("" if job.number in started else "Priority")
         self._new.clear()
-        if started:
-            self._queue = [entry for entry in self._queue if entry[1].number not in started]
+        for job in started.values():
+            self._leave_queue(job)
 
     def _try(self, job: Job, now: int) -> bool:
         """Start `job` if it may and can; else note why not."""
@@ -215,47 +233,44 @@ class Simulation:
     def _place(self, job: Job, now: int) -> tuple[int, ...] | None:
         """Nodes for `job` that leave the reservation whole, or None."""
         need = job.slots if job.wants_nodes == 1 else self._slots
-        if max(self._free) < need:
+        if self._most_free < need:
             return None
         state = self._pass
         if state.head is not None and state.reserved is None:
             state.reserved, state.shadow = self._reserve(state.head, now)
-        end = now + job.planned_seconds
-        taboo = state.reserved if state.reserved and end > state.shadow else ()
+        seconds = job.planned_seconds
+        taboo = state.reserved if state.reserved and now + seconds > state.shadow else ()
         if job.wants_nodes == 1:
-            return self._fullest(need, now, end, taboo)
-        empty = [
-            node for node, free in enumerate(self._free) if free >= need and node not in taboo and self._takes(node, now, end)
-        ]
+            return self._fullest(need, _clear_end(now, seconds), taboo)
+        if self._free.count(need) < job.wants_nodes:
+            return None
+        end = _clear_end(now, seconds)
+        empty = [node for node, free in enumerate(self._free) if free >= need and node not in taboo and self._takes(node, end)]
         return tuple(empty[: job.wants_nodes]) if len(empty) >= job.wants_nodes else None
 
-    def _fullest(self, need: int, now: int, end: int, taboo: Collection[int]) -> tuple[int, ...] | None:
+    def _fullest(self, need: int, end: int, taboo: Collection[int]) -> tuple[int, ...] | None:
         """The node that has least to spare."""
-        best, spare = -1, FAR
-        for node, free in enumerate(self._free):
-            if need <= free < spare and node not in taboo and self._takes(node, now, end):
-                best, spare = node, free
-                if free == need:
-                    break
-        return None if best < 0 else (best,)
+        for _, node in sorted([(free, node) for node, free in enumerate(self._free) if free >= need]):
+            if node not in taboo and self._takes(node, end):
+                return (node,)
+        return None
 
-    def _takes(self, node: int, now: int, end: int) -> bool:
-        return self._usable[node] and (not self._windows[node] or self._is_clear(node, now, end))
+    def _takes(self, node: int, end: int) -> bool:
+        """Whether the node works, and a job that needs it clear until `end` keeps out of its next planned outage."""
+        return self._usable[node] and end <= self._clear_until[node]
 
-    def _is_clear(self, node: int, now: int, end: int) -> bool:
-        """Whether a job until `end` keeps out of the node's next planned outage; pods, which tell no end, are evicted instead."""
+    def _look_ahead(self, node: int, now: int) -> None:
+        """Find the node's next planned outage; called whenever one is over. A pod never starts on a node that will leave."""
         windows = self._windows[node]
         while windows and windows[0][1] <= now:
             windows.popleft()
-        if not windows:
-            return True
-        return now < windows[0][0] if end >= FAR and windows[0][1] < FAR else end <= windows[0][0]
+        start, end = windows[0] if windows else (FAR, 0)
+        self._clear_until[node] = 0 if self._is_kubernetes and end >= FAR else start
 
     def _reserve(self, job: Job, now: int) -> tuple[frozenset[int], int]:
         """The nodes that come free first, and when, going by limits."""
-        frees = sorted(
-            (self._free_at(node, now, job.planned_seconds), node) for node in range(len(self._stays)) if self._usable[node]
-        )
+        seconds = job.planned_seconds
+        frees = sorted([(self._free_at(node, now, seconds), node) for node, usable in enumerate(self._usable) if usable])
         chosen = frees[: job.wants_nodes]
         if len(chosen) < job.wants_nodes:
             return frozenset(), FAR
@@ -263,9 +278,11 @@ class Simulation:
 
     def _free_at(self, node: int, now: int, seconds: int) -> int:
         """When `node` is empty for so long, going by limits and planned outages."""
-        at = max((stay.expected_end for stay in self._stays[node].values()), default=now)
+        at = self._busy_until[node] or now
+        if at + seconds <= self._clear_until[node] or seconds >= FAR:
+            return at
         for start, end in self._windows[node]:
-            if at < end and at + seconds > start and seconds < FAR:
+            if at < end and at + seconds > start:
                 at = end
         return at
 
@@ -273,15 +290,11 @@ class Simulation:
         """Room for an urgent job of one node by stopping jobs of low rank on it; they go back into the queue."""
         if job.wants_nodes > 1:
             return None
+        end = _clear_end(now, job.planned_seconds)
         for node, stays in enumerate(self._stays):
             victims = [stay for stay in stays.values() if stay.job.rank == 2 and stay.started < now and len(stay.nodes) == 1]
             room = self._free[node] + sum(stay.job.slots for stay in victims)
-            if (
-                not victims
-                or room < job.slots
-                or not self._usable[node]
-                or not self._is_clear(node, now, now + job.planned_seconds)
-            ):
+            if not victims or room < job.slots or not self._takes(node, end):
                 continue
             while self._free[node] < job.slots:
                 victim = victims.pop()
@@ -297,6 +310,8 @@ class Simulation:
         for node in nodes:
             self._stays[node][job.number] = stay
             self._free[node] -= job.slots if len(nodes) == 1 else self._slots
+            self._busy_until[node] = max(self._busy_until[node], stay.expected_end)
+        self._most_free = max(self._free)
         self._push(now + job.run_seconds, ENDED, stay)
 
     def _settle_the_rest(self) -> None:
@@ -313,6 +328,11 @@ class Simulation:
 
 def _key(job: Job) -> tuple[int, int]:
     return job.key
+
+
+def _clear_end(now: int, seconds: int) -> int:
+    """Until when a job needs its nodes clear of planned outages; a pod, which tells no end, only now: it is evicted instead."""
+    return now + 1 if seconds >= FAR else now + seconds
 
 
 def _planned_windows(node_count: int, times: ShelfTimes) -> list[deque[tuple[int, int]]]:

@@ -7,6 +7,7 @@ from random import Random
 from zoneinfo import ZoneInfo
 
 from collectors.demo.arrivals import Pace, cron_instants
+from collectors.demo.draws import weighted
 from collectors.demo.jobs import FAR, Job
 from collectors.demo.names import NASTY, job_name, service_name
 from collectors.demo.people import Crowd
@@ -157,11 +158,11 @@ class Author:
     def _decide(self, job: Job, stream: Stream) -> None:
         """Limit, quality of service, outcome, patience and holds."""
         rng = self._rng
-        job.outcome = rng.choices(_OUTCOMES, cum_weights=_UP_TO_OUTCOME)[0]
+        job.outcome = weighted(rng, _OUTCOMES, _UP_TO_OUTCOME)
         if stream.longest_seconds is None:
             _decide_pod(job, stream, rng)
             return
-        job.qos = rng.choices(_QOS, cum_weights=_UP_TO_QOS)[0]
+        job.qos = weighted(rng, _QOS, _UP_TO_QOS)
         job.rank = _RANKS[job.qos]
         job.limit_seconds = _limit(job.run_seconds * rng.uniform(1.1, 6), stream.longest_seconds)
         if job.outcome == "TIMEOUT":
@@ -222,9 +223,10 @@ def _fit_to_load(jobs: list[Job], stream: Stream, shelf: Shelf, span: int, scale
     """Scale run times so that they ask for the stream's share of the shelf, within the partition's limit."""
     wanted = stream.load * scale * shelf.slots * shelf.node_count * span
     longest = min(stream.longest_seconds or 21 * DAY, span)
+    sizes = [(job.slots, job.run_seconds) for job in jobs]
     factor = 1.0
     for _ in range(4):
-        asked = sum(job.slots * min(longest, max(SHORTEST_SECONDS, factor * job.run_seconds)) for job in jobs)
+        asked = sum([slots * min(longest, max(SHORTEST_SECONDS, factor * seconds)) for slots, seconds in sizes])
         factor *= wanted / asked
     for job in jobs:
         job.run_seconds = int(min(longest, max(SHORTEST_SECONDS, factor * job.run_seconds)))

@@ -15,7 +15,7 @@ from accounting.ingest import ingest_nodes, ingest_records
 from accounting.queries.freshness import coverage_by_cluster
 from accounting.rates import set_rate
 from collectors.demo import people, prices, shelves
-from collectors.demo.generate import DemoCluster, DemoEstate
+from collectors.demo.generate import DemoCluster
 from collectors.models import Run, RunStatus
 from estate.domain.periods import local_date
 from estate.models import (
@@ -88,16 +88,16 @@ def _ends() -> dict[str, datetime]:
 
 
 @transaction.atomic
-def write_governance(estate: DemoEstate) -> None:
+def write_governance(start: datetime, until: datetime) -> None:
     """Clusters, GPU models, projects, mappings, rates and people; what is there already stays."""
     zone = ZoneInfo(settings.ESTATE_ZONE)
-    half_way = local_date(estate.start + (estate.until - estate.start) / 2, zone)
+    half_way = local_date(start + (until - start) / 2, zone)
     for plan in shelves.CLUSTERS:
         Cluster.objects.get_or_create(name=plan.name, defaults={"scheduler": plan.scheduler, "zone": plan.zone})
     _write_models()
     projects = _write_projects()
     _write_mappings(projects, half_way)
-    _write_rates(local_date(estate.start, zone), half_way)
+    _write_rates(local_date(start, zone), half_way)
     _write_people(projects[THEIR_ACCOUNT])
 
 

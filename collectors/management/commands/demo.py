@@ -18,7 +18,8 @@ from tqdm import tqdm
 
 from accounting import rollups
 from collectors.demo import writer
-from collectors.demo.generate import generate, last_full_hour, start_of
+from collectors.demo.generate import last_full_hour, start_of
+from collectors.demo.processes import ChildLostError, made_beside
 from collectors.demo.shelves import CLUSTERS
 from estate.domain.periods import midnight
 
@@ -57,7 +58,7 @@ class Command(BaseCommand):
         self._quiet = options["quiet"]
         try:
             self._make(options)
-        except writer.OtherUsageError as exc:
+        except (writer.OtherUsageError, ChildLostError) as exc:
             raise CommandError(str(exc)) from exc
         except DatabaseError as exc:
             raise CommandError(f"the database refused: {str(exc).strip().splitlines()[0]}") from exc
@@ -79,15 +80,14 @@ class Command(BaseCommand):
             self.stdout.write(_summary(label, missing))
 
     def _load(self, label: writer.Label, names: list[str]) -> None:
-        with self._stage("generate"), self._bar("shelves") as bar:
-            estate = generate(label.seed, label.months, label.until, progress=_moved(bar))
-        with self._stage("inventory, projects, rates, people"):
-            writer.write_governance(estate)
-            for demo in estate.clusters:
-                writer.write_cluster(demo)
-        for demo in estate.clusters:
-            if demo.plan.name in names:
-                with self._stage(f"{demo.plan.name}, {len(demo.records):,} records"):
+        """One cluster is loaded while the next is still being invented."""
+        start = start_of(label.until, label.months)
+        with self._stage("projects, rates, people"):
+            writer.write_governance(start, label.until)
+        with self._stage("all records"), self._bar("shelves") as bar:
+            for demo in made_beside(names, label.seed, start, label.until, progress=_moved(bar)):
+                with self._stage(f"  {demo.plan.name}, {len(demo.records):,} records"):
+                    writer.write_cluster(demo)
                     writer.write_records(demo, label)
 
     def _bar(self, unit: str) -> Bar:
