@@ -94,7 +94,7 @@ def _hash(line: str) -> int:
 
 
 def _repeats(frame: pl.DataFrame) -> bool:
-    return frame.select(pl.struct("external_id", "submitted_at").n_unique())[0, 0] < len(frame)
+    return frame.n_unique(subset=["external_id", "submitted_at"]) < len(frame)
 
 
 def _words(frame: pl.DataFrame) -> list[pl.Expr]:

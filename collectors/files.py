@@ -1,4 +1,4 @@
-"""Files and folders of dumps: bytes in, lines out. The only place of the collectors that opens a file."""
+"""Files and folders of dumps: bytes in, bytes out. The only place of the collectors that opens a file."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
-
-from collectors.slurm.reader import bounded_lines
+from typing import NamedTuple, cast
 
 STDIN = "-"
 STDIN_NAME = "standard input"
@@ -81,17 +79,17 @@ def scan(folder: str, now_ns: int) -> list[Found]:
 
 
 @contextmanager
-def lines_of(path: str, meter: Meter = no_meter) -> Iterator[Iterator[bytes]]:
-    """The lines of a file or of standard input (`-`), gzip or plain; `meter` hears of the bytes as they are read from disk.
+def pieces_of(path: str, meter: Meter = no_meter) -> Iterator[Iterator[bytes]]:
+    """The bytes of a file or of standard input (`-`), gzip or plain, piece by piece; `meter` hears of the bytes as they are read from disk.
 
     Raises InputError when it is missing, a folder, no gzip although called `.gz`, or a gzip that is damaged or ends early.
     """
     with _stream(path, meter) as stream:
-        yield _lines(stream, name_of(path))
+        yield _pieces(stream, name_of(path))
 
 
 def bytes_of(path: str) -> bytes:
-    """The whole of a small input (an inventory, not a dump); raises InputError as `lines_of` does."""
+    """The whole of a small input (an inventory, not a dump); raises InputError as `pieces_of` does."""
     with _stream(path, no_meter) as stream, _explained(name_of(path)):
         return stream.read()
 
@@ -136,9 +134,10 @@ class _Metered(io.RawIOBase):
         return count
 
 
-def _lines(stream: io.BufferedIOBase, name: str) -> Iterator[bytes]:
+def _pieces(stream: io.BufferedIOBase, name: str) -> Iterator[bytes]:
     with _explained(name):
-        yield from bounded_lines(cast(BinaryIO, stream))
+        while piece := stream.read(BLOCK_BYTES):
+            yield piece
 
 
 @contextmanager

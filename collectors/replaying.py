@@ -10,10 +10,11 @@ from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Length
 
 from accounting.domain.records import Rejected
-from accounting.ingest import ingest_records, note_intake
+from accounting.ingest import ingest_blocks, note_intake
 from collectors import asking, runs
 from collectors.files import InputError
 from collectors.models import Rejection, Run, RunStatus
+from collectors.slurm.blocks import SacctBlocks
 from collectors.slurm.reader import SacctHeaderError
 
 KIND = "replay"
@@ -43,8 +44,7 @@ def replay(run: Run) -> runs.Outcome:
         raise InputError(f"run {run.pk} has no refused line whose whole text is kept; read its input again instead")
     with runs.recorded(run.cluster, KIND, run.input_name, run.source) as again:
         reader, at = _reader(run, refused)
-        records = list(reader)
-        ingest_records(run.cluster, records, observed_at=run.asked_at)
+        ingest_blocks(run.cluster, reader, observed_at=run.asked_at)
         again.header, again.asked_at = run.header, run.asked_at
         again.line_count, again.accepted_count = reader.line_count, reader.accepted_count
         again.ignored_count, again.rejected_count = reader.ignored_count, reader.rejected_count
@@ -53,7 +53,7 @@ def replay(run: Run) -> runs.Outcome:
     return runs.outcome_of(again, list(reader.rejections))
 
 
-def _reader(run: Run, refused: Sequence[Rejection]) -> tuple[runs.Reader, list[int]]:
+def _reader(run: Run, refused: Sequence[Rejection]) -> tuple[SacctBlocks, list[int]]:
     """A reader of a dump of the refused lines, and the line number of each in it. Lines that did not stand together are kept apart by
     the header, so that none is joined to another."""
     lines, at = [run.header], []
@@ -66,7 +66,7 @@ def _reader(run: Run, refused: Sequence[Rejection]) -> tuple[runs.Reader, list[i
     zone = ZoneInfo("UTC") if live else run.cluster.zone_info
     name = asking.cluster_name(run.source) if live and run.source is not None else run.cluster.name
     try:
-        return runs.lines_dump(_encoded(lines), run.cluster, name, zone, run.asked_at or run.started_at).reader, at
+        return runs.sacct_blocks(_encoded(lines), run.cluster, name, zone, run.asked_at or run.started_at), at
     except SacctHeaderError as exc:
         raise InputError(f"run {run.pk}: {exc}") from exc
 

@@ -7,26 +7,27 @@ transaction, which also holds the run's row: so a run whose row nobody holds any
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from itertools import chain
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
-from accounting.domain.records import Rejected, UsageRecord
-from accounting.ingest import ingest_nodes, ingest_records, note_asked, note_intake
+from accounting.domain.blocks import RecordBlock, blocks_of
+from accounting.domain.records import Rejected
+from accounting.ingest import ingest_blocks, ingest_nodes, note_asked, note_intake
 from collectors import asking, backfills, files, leases
 from collectors.files import InputError, Meter, no_meter
 from collectors.inventories import read_inventory
 from collectors.models import BackfillChunk, Rejection, Run, RunStatus, Source, SourceFile
+from collectors.slurm.blocks import SacctBlocks
 from collectors.slurm.command import CommandError, TooMuchError
 from collectors.slurm.live import Question
 from collectors.slurm.nodes import NodeInventory
-from collectors.slurm.reader import SacctHeaderError, SacctReader
+from collectors.slurm.reader import SacctHeaderError, Tally
 from collectors.slurm.rest.question import RestQuestion
 from collectors.windows import Window
 from estate.models import Cluster
@@ -98,54 +99,42 @@ class Counts(NamedTuple):
     ignored_count: int
 
 
-class Reader(Protocol):
-    """Iterate it once for the records; its counts and rejections grow meanwhile."""
-
-    line_count: int
-    accepted_count: int
-    ignored_count: int
-    rejected_count: int
-    rejections: list[Rejected]
-
-    def __iter__(self) -> Iterator[UsageRecord]: ...
-
-
 class _Dump(NamedTuple):
-    """What is read, and the header under which its refused lines can be read again."""
+    """What is read, in blocks, its counts (they grow meanwhile), and the header under which refused lines can be read again."""
 
-    reader: Reader
+    blocks: Iterable[RecordBlock]
+    tally: Tally
     header: str
 
 
-def lines_dump(lines: Iterator[bytes], cluster: Cluster, name: str, zone: ZoneInfo, now: datetime) -> _Dump:
-    """A dump of `cluster`, which the dump calls `name`. Raises SacctHeaderError."""
-    first = next(lines, b"")
+def sacct_blocks(pieces: Iterable[bytes], cluster: Cluster, name: str, zone: ZoneInfo, now: datetime) -> SacctBlocks:
+    """The reader of a dump of `cluster`, which the dump calls `name`. Raises SacctHeaderError."""
     shards, tracked = shards_per_gpu(cluster), tracks_gpus(cluster, now)
-    reader = SacctReader(chain([first], lines), cluster=name, zone=zone, now=now, shards_per_gpu=shards, tracks_gpus=tracked)
-    return _Dump(reader, _clean(first.decode("utf-8", "replace").rstrip("\r\n")))
+    return SacctBlocks(pieces, cluster=name, zone=zone, now=now, shards_per_gpu=shards, tracks_gpus=tracked)
 
 
 def _answer_dump(question: Question | RestQuestion, source: Source, now: datetime) -> _Dump:
     """What a live source answers. Raises CommandError, SacctHeaderError."""
     if isinstance(question, RestQuestion):
         shards, tracked = shards_per_gpu(source.cluster), tracks_gpus(source.cluster, now)
-        return _Dump(question.reader(now, shards_per_gpu=shards, tracks_gpus=tracked), question.header)
-    return lines_dump(question.lines(), source.cluster, asking.cluster_name(source), ZoneInfo("UTC"), now)
+        answer = question.reader(now, shards_per_gpu=shards, tracks_gpus=tracked)
+        return _Dump(blocks_of(answer), answer, question.header)
+    reader = sacct_blocks(question.lines(), source.cluster, asking.cluster_name(source), ZoneInfo("UTC"), now)
+    return _Dump(reader, reader, _clean(reader.header))
 
 
 class _Sieve:
-    """Hands records on and takes the rejections off the reader as they come: a bounded number is kept."""
+    """Hands blocks on and takes the rejections off the tally as they come: a bounded number is kept."""
 
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
+    def __init__(self, dump: _Dump) -> None:
+        self._dump = dump
         self.kept: list[Rejected] = []
 
-    def __iter__(self) -> Iterator[UsageRecord]:
-        rejections = self._reader.rejections
-        for record in self._reader:
-            if rejections:
-                self._take(rejections)
-            yield record
+    def __iter__(self) -> Iterator[RecordBlock]:
+        rejections = self._dump.tally.rejections
+        for block in self._dump.blocks:
+            self._take(rejections)
+            yield block
         self._take(rejections)
 
     def _take(self, rejections: list[Rejected]) -> None:
@@ -156,8 +145,8 @@ class _Sieve:
 def import_sacct(cluster: Cluster, path: str, *, meter: Meter = no_meter, held: Held | None = None) -> Outcome:
     """Read one sacct dump into `cluster`. On InputError, LeaseLostError, DatabaseError only the failed run is written."""
     name = files.name_of(path)
-    with recorded(cluster, "sacct", name, held.source if held else None) as run, files.lines_of(path, meter) as lines:
-        kept, through_at = _take_in(run, _dump(cluster, name, lines, run.started_at), None)
+    with recorded(cluster, "sacct", name, held.source if held else None) as run, files.pieces_of(path, meter) as pieces:
+        kept, through_at = _take_in(run, _dump(cluster, name, pieces, run.started_at), None)
         if held is not None:
             _remember(held, through_at)
     return outcome_of(run, kept)
@@ -187,14 +176,13 @@ def ask_sacct(asked: Asked) -> Outcome:
 
 def _take_in(run: Run, dump: _Dump, observed_at: datetime | None) -> tuple[list[Rejected], datetime | None]:
     """Records, counts and refused lines of one dump into the run's transaction; the lines that are kept, and the last sighting."""
-    reader = dump.reader
-    sieve = _Sieve(reader)
-    result = ingest_records(run.cluster, sieve, observed_at=observed_at)
-    note_intake(run.cluster, run.input_name, reader.rejected_count)
+    tally, sieve = dump.tally, _Sieve(dump)
+    result = ingest_blocks(run.cluster, sieve, observed_at=observed_at)
+    note_intake(run.cluster, run.input_name, tally.rejected_count)
     run.header = dump.header
-    run.line_count, run.accepted_count = reader.line_count, reader.accepted_count
-    run.ignored_count, run.changed_count = reader.ignored_count, result.changed_count
-    keep_rejections(run, sieve.kept, reader.rejected_count)
+    run.line_count, run.accepted_count = tally.line_count, tally.accepted_count
+    run.ignored_count, run.changed_count = tally.ignored_count, result.changed_count
+    keep_rejections(run, sieve.kept, tally.rejected_count)
     return sieve.kept, result.through_at
 
 
@@ -213,15 +201,20 @@ def import_nodes(cluster: Cluster, name: str, data: bytes, *, as_of: datetime | 
 
 def count_sacct(cluster: Cluster, path: str) -> Counts:
     """Read a dump as `import_sacct` would, and write nothing. Raises InputError."""
-    with files.lines_of(path) as lines:
-        reader = _dump(cluster, files.name_of(path), lines, timezone.now()).reader
-        deque(_Sieve(reader), maxlen=0)
-    return Counts(reader.line_count, reader.accepted_count, reader.rejected_count, reader.ignored_count)
+    with files.pieces_of(path) as pieces:
+        return _counted(_dump(cluster, files.name_of(path), pieces, timezone.now()))
 
 
-def _dump(cluster: Cluster, name: str, lines: Iterator[bytes], now: datetime) -> _Dump:
+def _counted(dump: _Dump) -> Counts:
+    deque(_Sieve(dump), maxlen=0)
+    tally = dump.tally
+    return Counts(tally.line_count, tally.accepted_count, tally.rejected_count, tally.ignored_count)
+
+
+def _dump(cluster: Cluster, name: str, pieces: Iterable[bytes], now: datetime) -> _Dump:
     try:
-        return lines_dump(lines, cluster, cluster.name, cluster.zone_info, now)
+        reader = sacct_blocks(pieces, cluster, cluster.name, cluster.zone_info, now)
+        return _Dump(reader, reader, _clean(reader.header))
     except SacctHeaderError as exc:
         raise InputError(f"{name}: {exc}") from exc
 
@@ -238,9 +231,7 @@ def count_live(source: Source, window: Window) -> Counts:
     now = datetime.now(UTC)
     with _commands_explained():
         question = asking.question(source, window.first, window.last, with_waiting=True)
-        reader = _answer_dump(question, source, now).reader
-        deque(_Sieve(reader), maxlen=0)
-    return Counts(reader.line_count, reader.accepted_count, reader.rejected_count, reader.ignored_count)
+        return _counted(_answer_dump(question, source, now))
 
 
 @contextmanager

@@ -5,10 +5,10 @@ Plain lines go through `PlainReader`; the odd ones and their neighbours through 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from datetime import datetime
 from itertools import groupby
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import polars as pl
@@ -22,12 +22,6 @@ from collectors.slurm.vectors import PlainReader
 READ_BYTES = 8 * 1024 * 1024
 KEPT_BYTES = MAX_LINE_BYTES + 2
 MOST_CARRIED = 256
-
-
-class Readable(Protocol):
-    """A binary file, as far as it is needed here."""
-
-    def read(self, size: int, /) -> bytes: ...
 
 
 class Lines(NamedTuple):
@@ -50,13 +44,13 @@ class Lines(NamedTuple):
 class SacctBlocks(Tally):
     """Iterate it once for the usage records of a dump, in blocks; arguments and counts as for `SacctReader`.
 
-    `stream` is the dump as bytes. Memory stays flat: some 8 MiB of it are looked at together, and of a line beyond what a record
-    may have only the beginning is kept. Raises SacctHeaderError at construction.
+    `pieces` are the bytes of the dump, cut anywhere; `header` is its first line. Memory stays flat: some 8 MiB are looked at together,
+    and of a line beyond what a record may have only the beginning is kept. Raises SacctHeaderError at construction.
     """
 
     def __init__(
         self,
-        stream: Readable,
+        pieces: Iterable[bytes],
         *,
         cluster: str,
         zone: ZoneInfo,
@@ -65,9 +59,10 @@ class SacctBlocks(Tally):
         tracks_gpus: bool = True,
     ) -> None:
         super().__init__()
-        self._batches = _batches(stream)
+        self._batches = _batches(pieces)
         first = next(self._batches, NO_LINES)
         header = first.as_bytes(0) if first.texts else b""
+        self.header = header.decode("utf-8", "replace").rstrip("\r\n")
         self._lines = LineReader(
             header, self, cluster=cluster, zone=zone, now=now, shards_per_gpu=shards_per_gpu, tracks_gpus=tracks_gpus
         )
@@ -133,19 +128,29 @@ def _runs(places: list[int]) -> list[range]:
     return [range(group[0], group[-1] + 1) for group in groups]
 
 
-def _batches(stream: Readable) -> Iterator[Lines]:
+def _batches(pieces: Iterable[bytes]) -> Iterator[Lines]:
     """The whole dump as some 8 MiB of whole lines at a time."""
     rest = b""
-    while data := stream.read(READ_BYTES):
+    for data in _joined(pieces):
         whole, end, rest_of_data = data.rpartition(b"\n")
         if end:
             yield _lines(rest + whole)
-            rest = rest_of_data
-        else:
-            rest += data
-        rest = rest[:KEPT_BYTES]
+            rest = b""
+        rest = (rest + rest_of_data)[:KEPT_BYTES]
     if rest:
         yield _lines(rest)
+
+
+def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    some: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        some.append(piece)
+        size += len(piece)
+        if size >= READ_BYTES:
+            yield b"".join(some)
+            some, size = [], 0
+    yield b"".join(some)
 
 
 def _lines(data: bytes) -> Lines:

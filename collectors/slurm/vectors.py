@@ -1,7 +1,7 @@
 """Many lines of a sacct dump at once → usage records, column by column. Pure.
 
 It reads what is plain, by the very readers of parse.py (each distinct text once) and the rules of mapping.py spelled for columns, and
-leaves the rest: what it calls odd is read line by line by `SacctReader`, which alone decides what is wrong with it. Odd are rows that
+leaves the rest: what it calls odd is read line by line by `LineReader`, which alone decides what is wrong with it. Odd are rows that
 would be rejected, resized segments, and times on days on which the clock changes.
 """
 

@@ -16,7 +16,7 @@ from accounting.domain.records import Rejected, UsageRecord
 from collectors.slurm.columns import read_header
 from collectors.slurm.mapping import Mapper
 from collectors.slurm.parse import RAW_LENGTH, Ignored, SacctParser, SacctRow
-from collectors.slurm.reader import REASON_LENGTH
+from collectors.slurm.reader import Tally
 from collectors.slurm.resized import ResizedSegments
 from collectors.slurm.rest import accounting, live
 from collectors.slurm.rest.dialect import Dialect
@@ -63,7 +63,7 @@ class JobParser:
         return self._rows.parse_fields(fields, SEPARATOR.join(fields).encode(), number)
 
 
-class RestReader:
+class RestReader(Tally):
     """Iterate it once for the usage records of `stored` (jobs of slurmdbd) and of those in `waiting` (of slurmctld) that are not among
     them. `waiting` is read first and kept, `stored` streams through; `now` is the reader's aware clock.
 
@@ -81,16 +81,12 @@ class RestReader:
         shards_per_gpu: int | None = None,
         tracks_gpus: bool = True,
     ) -> None:
+        super().__init__()
         self._stored = stored
         self._waiting = waiting
         self._parser = JobParser(dialect, cluster=cluster, shards_per_gpu=shards_per_gpu, tracks_gpus=tracks_gpus)
         self._mapper = Mapper(now)
         self._segments = ResizedSegments()
-        self.line_count = 0
-        self.accepted_count = 0
-        self.ignored_count = 0
-        self.rejected_count = 0
-        self.rejections: list[Rejected] = []
 
     def __iter__(self) -> Iterator[UsageRecord]:
         only_live = {_key(record): record for record in self._records(self._waiting, self._parser.live)}
@@ -119,7 +115,7 @@ class RestReader:
             if isinstance(row, SacctRow):
                 yield from self._mapped(row, job)
             elif isinstance(row, Rejected):
-                self._reject(row)
+                self.reject(row)
             else:
                 self.ignored_count += 1
 
@@ -127,14 +123,10 @@ class RestReader:
         try:
             record = self._mapper.record(row)
         except ValueError as exc:
-            self._reject(Rejected(self.line_count, shown(job), str(exc)))
+            self.reject(Rejected(self.line_count, shown(job), str(exc)))
             return
         self.accepted_count += 1
         yield record
-
-    def _reject(self, rejected: Rejected) -> None:
-        self.rejected_count += 1
-        self.rejections.append(rejected._replace(reason=rejected.reason[:REASON_LENGTH]))
 
 
 def shown(job: object) -> str:
