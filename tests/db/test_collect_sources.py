@@ -15,7 +15,7 @@ from django.db import connection
 from django.utils import timezone
 
 from accounting import ingest
-from accounting.domain.records import UsageRecord as Fact
+from accounting.domain.blocks import RecordBlock
 from accounting.ingest import IngestResult
 from accounting.models import Intake, UsageRecord
 from collectors import collecting, leases, runs, tasks
@@ -248,12 +248,12 @@ def test_the_beat_rings_for_what_is_due_free_and_switched_on(source: Source, mon
 def test_a_runner_that_was_overtaken_writes_nothing(source: Source, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(folder / "a.txt", job(1))
 
-    def slow_ingest(cluster: Cluster, records: Iterator[Fact], **_: object) -> IngestResult:
-        result = ingest.ingest_records(cluster, records)
+    def slow_ingest(cluster: Cluster, blocks: Iterator[RecordBlock], **_: object) -> IngestResult:
+        result = ingest.ingest_blocks(cluster, blocks)
         Source.objects.update(fence=source.fence + 2)
         return result
 
-    monkeypatch.setattr(runs, "ingest_records", slow_ingest)
+    monkeypatch.setattr(runs, "ingest_blocks", slow_ingest)
     with pytest.raises(leases.LeaseLostError):
         collecting.collect(source.pk, only_due=False)
 
@@ -345,7 +345,7 @@ def test_ctrl_c_marks_the_run(slurm: Cluster, tmp_path: Path, monkeypatch: pytes
     def stop(*_args: object, **_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runs, "ingest_records", stop)
+    monkeypatch.setattr(runs, "ingest_blocks", stop)
     with pytest.raises(KeyboardInterrupt):
         runs.import_sacct(slurm, str(write(tmp_path / "a.txt", job(1))))
 
@@ -371,10 +371,10 @@ def test_a_run_that_is_still_at_work_is_not_taken_for_crashed(
     path = str(write(tmp_path / "a.txt", job(1)))
     working, may_end = threading.Event(), threading.Event()
 
-    def slow_ingest(cluster: Cluster, records: Iterator[Fact], **_: object) -> IngestResult:
+    def slow_ingest(cluster: Cluster, blocks: Iterator[RecordBlock], **_: object) -> IngestResult:
         working.set()
         may_end.wait(10)
-        return ingest.ingest_records(cluster, records)
+        return ingest.ingest_blocks(cluster, blocks)
 
     def work() -> None:
         try:
@@ -382,7 +382,7 @@ def test_a_run_that_is_still_at_work_is_not_taken_for_crashed(
         finally:
             connection.close()
 
-    monkeypatch.setattr(runs, "ingest_records", slow_ingest)
+    monkeypatch.setattr(runs, "ingest_blocks", slow_ingest)
     worker = threading.Thread(target=work)
     worker.start()
     assert working.wait(10)
