@@ -19,7 +19,9 @@ from collectors.slurm.parse import MAX_LINE_BYTES
 from collectors.slurm.reader import LineReader, Tally
 from collectors.slurm.vectors import PlainReader
 
-READ_BYTES = 8 * 1024 * 1024
+# The first blocks are small, so that the database has work soon; large ones cost less a line.
+FIRST_BYTES = 512 * 1024
+MOST_BYTES = 8 * 1024 * 1024
 KEPT_BYTES = MAX_LINE_BYTES + 2
 MOST_CARRIED = 256
 
@@ -129,7 +131,7 @@ def _runs(places: list[int]) -> list[range]:
 
 
 def _batches(pieces: Iterable[bytes]) -> Iterator[Lines]:
-    """The whole dump as some 8 MiB of whole lines at a time."""
+    """The whole dump as whole lines, up to some 8 MiB of them at a time."""
     rest = b""
     for data in _joined(pieces):
         whole, end, rest_of_data = data.rpartition(b"\n")
@@ -143,13 +145,13 @@ def _batches(pieces: Iterable[bytes]) -> Iterator[Lines]:
 
 def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
     some: list[bytes] = []
-    size = 0
+    size, wanted = 0, FIRST_BYTES
     for piece in pieces:
         some.append(piece)
         size += len(piece)
-        if size >= READ_BYTES:
+        if size >= wanted:
             yield b"".join(some)
-            some, size = [], 0
+            some, size, wanted = [], 0, min(2 * wanted, MOST_BYTES)
     yield b"".join(some)
 
 
