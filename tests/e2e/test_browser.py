@@ -263,4 +263,4 @@ def test_the_sign_in_page_is_accessible_and_leads_in(open_page: OpenPage, live_s
     page.get_by_label("User name").fill("lead")
     page.get_by_label("Password").fill("lead")
     page.get_by_role("button", name="Sign in").click()
-    assert page.url == f"{live_server.url}/"
+    page.wait_for_url(f"{live_server.url}/", wait_until="networkidle")

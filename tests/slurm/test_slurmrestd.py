@@ -58,25 +58,28 @@ def kept() -> dict[tuple[str, datetime], dict[str, Any]]:
 
 
 def test_slurmrestd_and_sacct_give_the_same_records(source: Source, slurm_bed: TestBed, mixed_jobs: dict[str, str]) -> None:
-    run = collect(source)
-    assert (run.status, run.rejected_count) == (RunStatus.DONE, 0), list(run.rejections.values_list("raw", "reason"))
-    by_rest = kept()
+    """sacct is asked before and after: what a job that waits or is suspended goes on to be meanwhile is no difference."""
+    sacct = Source.objects.create(name="lab-sacct", cluster=source.cluster, kind="sacct", slurm_conf=str(slurm_bed.slurm_conf))
+    before, by_rest, after = (told_by(asked) for asked in (sacct, source, sacct))
     with Slurmrestd(asking.access_of(source)) as rest:
         not_told = NOT_TOLD_BY_OLDEST if rest.version() == "v0.0.38" else NOT_TOLD
 
-    other = Source.objects.create(name="lab-sacct", cluster=source.cluster, kind="sacct", slurm_conf=str(slurm_bed.slurm_conf))
-    UsageRecord.objects.all().delete()
-    collect(other)
-    by_sacct = kept()
-
-    assert by_rest.keys() == by_sacct.keys()
-    differing = {key: differences(by_rest[key], by_sacct[key]) for key in by_sacct}
-    # Between the two questions a suspended job goes on to be suspended, and one that waits gains in priority.
+    assert by_rest.keys() == before.keys() == after.keys()
+    found = {key: differences(by_rest[key], before[key]) & differences(by_rest[key], after[key]) for key in after}
+    # One that is suspended is so for longer at each question, and one that waits gains in priority.
     changing = {"SUSPENDED": {"suspended_seconds"}, "PENDING": {"priority"}}
-    surplus = {key: found - not_told - changing.get(by_sacct[key]["state"], set()) for key, found in differing.items()}
-    assert {key: found for key, found in surplus.items() if found} == {}
-    told = [found for key, found in differing.items() if by_sacct[key]["state"] == "COMPLETED"]
-    assert all(found <= not_told - {"exit_code", "cancelled_by"} for found in told), "of a job that ended well all is told"
+    surplus = {key: names - not_told - changing.get(after[key]["state"], set()) for key, names in found.items()}
+    assert {key: names for key, names in surplus.items() if names} == {}
+    told = [names for key, names in found.items() if after[key]["state"] == "COMPLETED"]
+    assert all(names <= not_told - {"exit_code", "cancelled_by"} for names in told), "of a job that ended well all is told"
+
+
+def told_by(source: Source) -> dict[tuple[str, datetime], dict[str, Any]]:
+    """What one source alone makes of the cluster."""
+    UsageRecord.objects.all().delete()
+    run = collect(source)
+    assert (run.status, run.rejected_count) == (RunStatus.DONE, 0), list(run.rejections.values_list("raw", "reason"))
+    return kept()
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> set[str]:

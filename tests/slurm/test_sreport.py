@@ -149,9 +149,10 @@ def test_our_parts_of_capacity_map_onto_the_clusters_utilisation(world: World) -
     ours = parts(world)
     usage = differences(world, GPU)
     coverage = ClusterCoverage.objects.get(cluster=world.lab)
-    before = seconds(coverage.first_at - books.registered_at(world.bed))
-    after = max(Decimal(0), seconds(world.hours.last - coverage.through_at))
-    known = seconds(min(coverage.through_at, world.hours.last) - coverage.first_at)
+    known_from, known_to = (moment.replace(microsecond=0) for moment in (coverage.first_at, coverage.through_at))
+    before = seconds(known_from - books.registered_at(world.bed))
+    after = max(Decimal(0), seconds(world.hours.last - known_to))
+    known = seconds(min(known_to, world.hours.last) - known_from)
     slices, down_now = mig_slices(world.bed), down_gpus(world.bed)
 
     # Our GPUs × the known time; Slurm counts a MIG slice as a GPU, from the registration of the cluster to the end of the hour.
